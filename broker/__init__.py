@@ -1,4 +1,4 @@
-"""A JMS message broker that speaks AMQP 1.0. `README.md` in this folder describes its parts.
+"""A JMS message broker that speaks AMQP 1.0. `docs/design/architecture.md` describes it.
 
 `from broker import Broker` gives the embedded broker, for tests and applications.
 """

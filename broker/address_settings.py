@@ -2,7 +2,7 @@
 
 Everything else is made from it: the settings for all addresses (`GeneralAddressSettings`), the
 tables `[[address]]`, `[[queue]]` and `[[topic]]`, the policies (`broker/policies.py`), the parts of
-`config/broker.toml` and the page `docs/settings/addresses.md` (`config/settings_texts.py`).
+`config/broker.toml` and the page `docs/reference/address-settings.md` (`config/settings_texts.py`).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class PlaceSettings(BaseModel):
     dead_letter_properties: bool | None = _setting(
         False,
         "Whether moved messages also carry the reason in application properties, which JMS"
-        " applications can read: dead_letter_reason, dead_letter_queue, … (broker/README.md)."
-        " This changes the message that its sender sent.",
+        " applications can read: dead_letter_reason, dead_letter_queue, …"
+        " (docs/concepts/queues.md). This changes the message that its sender sent.",
     )
     max_delivery_count: Count | None = _setting(
         20, "Failed deliveries after which a message becomes a dead letter; 0 is no limit."

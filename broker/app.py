@@ -14,13 +14,16 @@ from broker.clock import Clock, SystemClock
 from broker.compiled import BUILD, build_kind
 from broker.journal import Journal
 from broker.large_body_store import LargeBodyStore
-from broker.links.container import Authenticator, Container, Watcher
+from broker.links.authenticator import Authenticator
+from broker.links.container import Container, Watcher
 from broker.management.management import Management
 from broker.management.users import LoginRules
-from broker.net.listener import Listener
+from broker.net.listener import Listeners
 from broker.net.login import Login
+from broker.net.users_watch import UsersWatch
 from broker.parts import (
     StoreSpace,
+    access_of,
     declare,
     http_of,
     limits_of,
@@ -64,7 +67,6 @@ class App:
         observer: QueueObserver | None = None,
     ) -> None:
         self.settings = settings
-        self.port = settings.port
         self.login: Login | None = None
         self.stats = Stats()
         self.store = store_of(settings)
@@ -85,6 +87,7 @@ class App:
             stats=self.stats,
             limits=limits_of(settings),
             authenticator=authenticator or self._own_login(),
+            access=access_of(settings),
             watcher=log_watcher() if watcher is None else watcher,
             credit=settings.credit,
             product={"product": PRODUCT, "version": __version__, BUILD: build_kind()},
@@ -92,8 +95,11 @@ class App:
         declare(router, self.journal)
         self.container.service = self._management()
         self.contents: LargeBodyStore | None = None
-        self.listener = Listener(self.container, stall_timeout_ms=settings.stall_timeout_ms)
-        self.windows = Windows(self.store, self.journal, router.paging)
+        self.listeners = Listeners(
+            self.container, settings.listeners(), stall_timeout_ms=settings.stall_timeout_ms
+        )
+        self._users_watch: Final = self._watch_of_users()
+        self.windows = Windows(self.store, self.journal, router.context.paging)
         self.http = http_of(settings, self.container, self.store)
         self._working: list[asyncio.Task[None]] = []
         self._beside: Final[set[asyncio.Task[None]]] = set()
@@ -102,6 +108,9 @@ class App:
         self.login = login_of(self.settings)
         return self.login
 
+    def _watch_of_users(self) -> UsersWatch | None:
+        return None if self.login is None else UsersWatch(self.login, self.container)
+
     def _management(self) -> Management:
         login = self.login
         # as the login is at the time of a request; an embedded broker has no users file
@@ -109,7 +118,7 @@ class App:
         return Management(self.container, self.store, self._spawn, accounts=accounts)
 
     async def start(self) -> None:
-        """Restore the store and listen at the address of the settings; set `port`."""
+        """Restore the store, and listen at the addresses of the settings."""
         await self._recover()
         self._guard_disk()
         self.container.memory_guard.begin()
@@ -122,15 +131,17 @@ class App:
             self.contents.start(self.container.run_round)
         if self.http is not None:
             await self.http.start()
-        self.port = await self.listener.listen(self.settings.bind, self.settings.port)
+        if self._users_watch is not None:
+            self._users_watch.start()
+        await self.listeners.listen()
 
     def _guard_disk(self) -> None:
         """Begin to guard the free space of the disk, if the store is on one."""
         least = max(self.settings.disk_free_min, self.settings.disk_ballast)
         if least and self.store.free_bytes() >= 0:
             router = self.container.router
-            space = StoreSpace(self.store, self.journal, router.stages)
-            guard = DiskGuard(router, space, least)
+            space = StoreSpace(self.store, self.journal, router.staging_area)
+            guard = DiskGuard(router.context.routing, space, least)
             router.credit_policy.disk_guard = guard
             guard.begin()
 
@@ -143,7 +154,7 @@ class App:
         router = self.container.router
         if store.keeps_contents:
             self.contents = LargeBodyStore(self.journal, store)
-            self.container.contents = router.contents = self.contents
+            self.container.contents = router.context.bodies = self.contents
         await restore(store, router, self.journal.batch)
         self._tell_quarantined()
 
@@ -175,8 +186,8 @@ class App:
 
     def _store_failed(self, failure: StoreError) -> None:
         self.failure = failure if self.failure is None else self.failure
-        self.listener.stop_accepting()
-        self.listener.drop_connections()
+        self.listeners.stop_accepting()
+        self.listeners.drop_connections()
         self.ended.set()
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
@@ -184,19 +195,25 @@ class App:
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
 
+    @property
+    def port(self) -> int:
+        """The port of the first listener, once it listens."""
+        return self.listeners.each[0].port
+
     def url(self) -> str:
-        """Return the URL at which the broker listens, once it does."""
-        host = f"[{self.settings.bind}]" if ":" in self.settings.bind else self.settings.bind
-        return f"amqp://{host}:{self.port}"
+        """Return the URL of the first listener, once it listens."""
+        return self.listeners.each[0].url()
 
     async def stop(self, patience_s: float = STOP_TIMEOUT_S) -> None:
         """Close every connection with `amqp:connection:forced`, then the parts, the store last."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + STOP_TIMEOUT_S
-        self.listener.stop_accepting()
+        if self._users_watch is not None:
+            self._users_watch.stop()
+        self.listeners.stop_accepting()
         self.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
         self.container.run_round()
-        await asyncio.gather(self.listener.close(patience_s), self._stop_http())
+        await asyncio.gather(self.listeners.close(patience_s), self._stop_http())
         self.windows.close()
         if self.contents is not None:
             await self.contents.close()

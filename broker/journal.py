@@ -31,7 +31,10 @@ CROWDED_FROM: Final[i64] = PAGE_BYTES_MAX // 2
 """Bytes on a page above which producers get a smaller window: consumers empty it in time then."""
 
 YIELD_EVERY: Final[i64] = 64
-"""Messages in or out between two calls of `yield_to_writer`: some 0.2 ms (`storage.md` 3.6)."""
+"""Messages in or out between two calls of `yield_to_writer`: some 0.2 ms.
+
+`docs/design/data-path.md` 3.6 says why there are such calls.
+"""
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """Seconds after which a thread that waits for the interpreter gets it, if a thread commits."""
@@ -167,9 +170,9 @@ class Journal:
         self._at_once: Final = store.commits_at_once
         self._clock: Final = clock
         can_wait = clock is not None and not self._at_once
-        self.hold: Final = CommitDelay(hold_us if can_wait else i64(0))
+        self.commit_delay: Final = CommitDelay(hold_us if can_wait else i64(0))
         self._pages: i64 = 0
-        self._page = JournalPage(0, is_urgent=self.hold.us == 0)
+        self._page = JournalPage(0, is_urgent=self.commit_delay.us == 0)
         self.batch = self._page.batch
         self.durable_up_to: i64 = -1
         self.durable_page: i64 = -1
@@ -206,10 +209,10 @@ class Journal:
         batch = page.batch
         if batch.consumed and not self._at_once:
             page.tell_consumed()
-        self.hold.is_crowded = not batch.is_urgent and batch.bytes > CROWDED_FROM
+        self.commit_delay.is_crowded = not batch.is_urgent and batch.bytes > CROWDED_FROM
         if page.is_blank():
             if batch.appended:
-                page.wipe(is_urgent=self.hold.us == 0)
+                page.wipe(is_urgent=self.commit_delay.us == 0)
             return
         if self._at_once:
             self._commit_now(page)
@@ -233,7 +236,7 @@ class Journal:
         page = self._page
         if not self._at_once:
             self._pages += 1
-        self._page = JournalPage(self._pages, is_urgent=self.hold.us == 0)
+        self._page = JournalPage(self._pages, is_urgent=self.commit_delay.us == 0)
         self.batch = self._page.batch
         return page
 
@@ -252,7 +255,7 @@ class Journal:
         loop = self._loop
         if loop is not None:
             self._is_timed = True
-            loop.call_later(self.hold.patience_us / 2_000_000, self.tick)
+            loop.call_later(self.commit_delay.patience_us / 2_000_000, self.tick)
 
     def tick(self) -> None:
         """Make sure that no change on the page is held for too long."""
@@ -262,12 +265,12 @@ class Journal:
         if clock is None or page.is_blank() or self._loop is None:
             return
         now_us = clock.now_us()
-        if page.is_overdue(now_us, self.hold.patience_us // 2):
+        if page.is_overdue(now_us, self.commit_delay.patience_us // 2):
             # its settlement may be unread in a socket: let the loop read the sockets first
             self._is_timed = True
             self._loop.call_soon(self._look_again, 1)
         else:
-            page.look(now_us, self.hold.patience_us // 2)
+            page.look(now_us, self.commit_delay.patience_us // 2)
             self._time()
 
     def _look_again(self, turns: int) -> None:
@@ -279,7 +282,7 @@ class Journal:
             return
         self._is_timed = False
         page = self._page
-        if page.is_overdue(clock.now_us(), self.hold.patience_us // 2):
+        if page.is_overdue(clock.now_us(), self.commit_delay.patience_us // 2):
             page.batch.is_urgent = True
             self._work.set()
         elif not page.is_blank():
@@ -330,7 +333,7 @@ class Journal:
         """Write `batch`, and remember how long that took."""
         began_us = self._now_us()
         await self._store.commit(batch)
-        self.hold.committed(self._now_us() - began_us)
+        self.commit_delay.committed(self._now_us() - began_us)
 
     def _now_us(self) -> i64:
         """Return the steady clock's time in µs; always 0 if there is no clock."""

@@ -21,7 +21,8 @@ from broker.routing.entries.participants import QueueObserver
 from broker.routing.errors import RoutingError
 from broker.routing.queues.message_events import EventLogLimits
 from broker.routing.router import Router
-from broker.security.authenticate import is_loopback, open_users
+from broker.security.access import AccessRules
+from broker.security.authenticate import exposed_listener, is_loopback, open_users
 from broker.settings import MEMORY, POSTGRESQL, SQLITE, Settings, SettingsError
 from broker.stats import Stats
 from storage.api import Store
@@ -36,13 +37,18 @@ stays there for a while, and pages of a database file are never full."""
 
 
 def store_of(settings: Settings) -> Store:
-    """Return the store that the settings name, not yet open."""
+    """Return the store that the settings name, not open. Raise SettingsError without its extra."""
     text = settings.store
     if text == MEMORY:
         return MemoryStore()
     if text.startswith(POSTGRESQL):
-        from storage.sql.postgresql.store import PostgresStore
-
+        try:
+            from storage.sql.postgresql.store import PostgresStore
+        except ModuleNotFoundError as error:
+            raise SettingsError(
+                f"the store is in PostgreSQL, and {error.name} is not installed:"
+                " pip install 'jms-broker[postgresql]'"
+            ) from None
         return PostgresStore(text, grace_ms=settings.store_loss_grace_ms)
     from storage.sql.sqlite.store import SqliteStore
 
@@ -72,7 +78,7 @@ def router_of(
         stage_retention_ms=settings.stage_retention_s * 1000,
         memory_max=settings.memory_max or default_memory_max(),
         observer=observer,
-        hold=journal.hold,
+        commit_delay=journal.commit_delay,
         commits_take_time=not store.commits_at_once,
         # paging messages out to a store in memory would free nothing
         paging_window=-1 if store.commits_at_once else settings.paging_window,
@@ -90,9 +96,41 @@ def declare(router: Router, journal: Journal) -> None:
 def login_of(settings: Settings) -> Login:
     """Return the check of logins. Raise SettingsError if the broker must not run so."""
     users, anonymous = open_users(settings)
-    return Login(
-        users, anonymous=anonymous, all_administer=anonymous and is_loopback(settings.bind)
+    is_local = all(is_loopback(listener.bind) for listener in settings.listeners())
+    login = Login(
+        users,
+        anonymous=anonymous,
+        all_administer=anonymous and is_local,
+        plain_always=settings.plain == "always",
     )
+    check_mechanisms(settings, login)
+    return login
+
+
+def access_of(settings: Settings) -> AccessRules:
+    """Return the rules on who may do what. Raise SettingsError if their file is wrong."""
+    if settings.acl_file is None:
+        return AccessRules()
+    from broker.security.rules_file import RulesFileError, read_rules
+
+    try:
+        return read_rules(settings.acl_file)
+    except RulesFileError as error:
+        raise SettingsError(str(error)) from None
+
+
+def check_mechanisms(settings: Settings, login: Login) -> None:
+    """Raise SettingsError if a listener would offer no mechanism by which every user can log in."""
+    lacking = [] if login.anonymous or login.plain_always else login.users.without_scram()
+    exposed = exposed_listener(settings)
+    if lacking and exposed is not None:
+        names = ", ".join(lacking[:3]) + (", …" if len(lacking) > 3 else "")
+        raise SettingsError(
+            f"{exposed} lets other machines in without TLS, so it offers only SCRAM, for which"
+            f" these users have no verifier: {names}. Set their passwords anew with"
+            ' `jms-broker user passwd NAME`, or set plain = "always": passwords then cross the'
+            " network readable"
+        )
 
 
 def http_of(settings: Settings, container: Container, store: Store) -> HttpServer | None:

@@ -11,15 +11,18 @@ import structlog
 from broker.address_settings import PlaceSettings
 from broker.app import App
 from broker.net.log import configure_logging
-from broker.parts import limits_of, login_of
+from broker.parts import access_of, limits_of, login_of
 from broker.policies import policies_of
 from broker.routing.errors import RoutingError
 from broker.settings import Settings, SettingsError
 
 AT_ONCE: Final = frozenset(
-    {"users_file", "allow_anonymous", "user", "password", "password_file", "log"}
+    {
+        *("users_file", "allow_anonymous", "user", "password", "password_file", "plain"),
+        *("acl_file", "log"),
+    }
 )
-"""Settings that apply to every login and every line of the log from the reload on."""
+"""Settings that apply from the reload on, to every login, right and line of the log."""
 
 FOR_NEW_CONNECTIONS: Final = frozenset(
     {
@@ -63,6 +66,8 @@ def reload(app: App, load: Callable[[], Settings]) -> Reloaded | None:
     if done is None:
         log.error("settings not reloaded, the old ones stay", reason=problem)
         return None
+    for refusal in app.listeners.reload_tls():
+        log.error("certificates not reloaded, the former ones stay", reason=refusal)
     log.info("settings reloaded", applied=_listed(done.applied), **_who_may_enter(app))
     for names, text in (
         (FOR_NEW_CONNECTIONS, "these settings count for new connections and links"),
@@ -81,7 +86,12 @@ def reload(app: App, load: Callable[[], Settings]) -> Reloaded | None:
 def _who_may_enter(app: App) -> dict[str, object]:
     if app.login is None:
         return {}
-    return {"users": len(app.login.users.names()), "anonymous": app.login.anonymous}
+    rules = [rule for rule in app.container.access.rules if not rule.is_built_in]
+    return {
+        "users": len(app.login.users.names()),
+        "anonymous": app.login.anonymous,
+        "rules": len(rules),
+    }
 
 
 def _listed(names: list[str]) -> str:
@@ -100,6 +110,7 @@ def apply(app: App, wanted: Settings) -> Reloaded:
     fixed = [name for name in changed if name not in RELOADABLE]
     settings = wanted.model_copy(update={name: getattr(old, name) for name in fixed})
     login = login_of(settings)
+    access = access_of(settings)
     limits = limits_of(settings)
     router = app.container.router
     try:
@@ -108,9 +119,10 @@ def apply(app: App, wanted: Settings) -> Reloaded:
         raise SettingsError(f"a declared queue or topic: {refusal}") from None
     if app.login is not None:
         app.login.adopt(login)
+    app.container.adopt_access(access)
     app.container.limits = limits
     app.container.credit = settings.credit
-    app.listener.stall_timeout_ms = settings.stall_timeout_ms
+    app.listeners.stall_timeout_ms = settings.stall_timeout_ms
     configure_logging(settings.log.format, settings.log.level)
     app.settings = settings
     app.container.run_round()

@@ -18,8 +18,8 @@ async def restore(store: Store, router: Router, batch: Batch) -> None:
 
     Changes of the store that this makes necessary go into `batch`.
     """
-    router.number_from(store.first_number)
-    router.event_log.number_from(store.first_event)
+    router.context.number_from(store.first_number)
+    router.context.event_log.number_from(store.first_event)
     recovery = Recovery(router, batch)
     leases = await store.leases()
     recovery.nodes(await store.nodes(), leases)

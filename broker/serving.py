@@ -83,8 +83,14 @@ class Signals:
 
 def ready_line(app: App) -> str:
     """Return the line of standard output that says that the broker is ready, and its URLs."""
-    line = f"ready {app.url()} store={app.store.name} pid={os.getpid()}"
-    return line if app.http is None else f"{line} http={app.http.url()}"
+    urls = "".join(f" {name}={url}" for name, url in other_urls(app).items())
+    return f"ready {app.url()} store={app.store.name} pid={os.getpid()}{urls}"
+
+
+def other_urls(app: App) -> dict[str, str]:
+    """Return the URLs besides the first, by the name of their listener."""
+    urls = {} if app.http is None else {"http": app.http.url()}
+    return urls | {each.settings.name: each.url() for each in app.listeners.each[1:]}
 
 
 async def serve(settings: Settings, file: str | None, load: Callable[[], Settings]) -> None:
@@ -116,9 +122,7 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     await app.start()
     gc.freeze()
     gc.enable()
-    log.info(
-        "broker ready", url=app.url(), **({} if app.http is None else {"http": app.http.url()})
-    )
+    log.info("broker ready", url=app.url(), **other_urls(app))
     sys.stdout.write(f"{ready_line(app)}\n")
     sys.stdout.flush()
     signals.up()

@@ -35,8 +35,10 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as UnreadableVariable
 
 from broker.address_settings import AddressSettings, GeneralAddressSettings, NodeSettings
+from broker.listener_settings import AMQPS, FIRST, ListenerSettings
 from broker.machine import LEAST
 from broker.setting_types import UINT_MAX, Count, Number, Uint
+from broker.tls_settings import TlsSettings
 
 ENVIRONMENT_PREFIX: Final = "JMS_BROKER_"
 
@@ -126,6 +128,9 @@ class Settings(GeneralAddressSettings):
     bind: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[Number, Field(ge=0, le=65535)] = 5672
 
+    listener: tuple[ListenerSettings, ...] = ()
+    tls: TlsSettings | None = None
+
     # where messages are kept
     store: Annotated[str, AfterValidator(_store)] = DEFAULT_STORE
     hold_ms: Annotated[Number, Field(ge=0, le=1000)] = 2
@@ -139,9 +144,13 @@ class Settings(GeneralAddressSettings):
     # who may enter
     users_file: Path = Path("jms-broker.users")
     allow_anonymous: bool | None = None
+    plain: Literal["protected", "always"] = "protected"
     user: str | None = None
     password: SecretStr | None = None
     password_file: Path | None = None
+
+    # who may do what; None: what the built-in roles allow
+    acl_file: Path | None = None
 
     # what a peer may ask of a connection (core spec 2.7.1 and 2.7.2)
     max_frame_size: Annotated[Number, Field(ge=512, le=2**31 - 1)] = 1024 * 1024
@@ -205,6 +214,30 @@ class Settings(GeneralAddressSettings):
             if twice:
                 raise ValueError(f"there is more than one [[{kind}]] of the name {twice[0]!r}")
         return self
+
+    @model_validator(mode="after")
+    def _listeners_differ(self) -> Settings:
+        names = [listener.name for listener in self.listeners()]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            also = ", which bind and port describe," if twice[0] == FIRST else ""
+            raise ValueError(f"there is more than one listener of the name {twice[0]!r}{also}")
+        return self
+
+    def listeners(self) -> list[ListenerSettings]:
+        """Return all listeners, with their TLS; the first is that of `bind` and `port`."""
+        first = ListenerSettings(name=FIRST, bind=self.bind, port=self.port)
+        return [first, *(self._with_tls(listener) for listener in self.listener)]
+
+    def _with_tls(self, listener: ListenerSettings) -> ListenerSettings:
+        if listener.kind != AMQPS or listener.tls is not None:
+            return listener
+        if self.tls is None:
+            raise ValueError(
+                f"listener {listener.name!r} is of kind {AMQPS}, and there is no table tls: set"
+                " certificate and key in [tls], or in a table tls of the listener"
+            )
+        return listener.model_copy(update={"tls": self.tls})
 
     @model_validator(mode="after")
     def _first_user_is_whole(self) -> Settings:
@@ -281,7 +314,7 @@ def _read_file(config: Path) -> dict[str, object]:
 def variable_names() -> set[str]:
     """Return every environment variable that is a setting."""
     names = {f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in Settings.model_fields}
-    for table, settings in (("LOG", LogSettings), ("HTTP", HttpSettings)):
+    for table, settings in (("LOG", LogSettings), ("HTTP", HttpSettings), ("TLS", TlsSettings)):
         names |= {f"{ENVIRONMENT_PREFIX}{table}_{name.upper()}" for name in settings.model_fields}
     return names
 
@@ -368,6 +401,8 @@ class _Places:
 KNOWN_IN: Final[dict[str, Iterable[str]]] = {
     "http": HttpSettings.model_fields,
     "log": LogSettings.model_fields,
+    "listener": ListenerSettings.model_fields,
+    "tls": TlsSettings.model_fields,
     "address": AddressSettings.model_fields,
     "queue": NodeSettings.model_fields,
     "topic": NodeSettings.model_fields,

@@ -14,6 +14,11 @@ class Stats:
         self.connections_closed: i64 = 0
         self.connections_refused: i64 = 0
         self.authentication_failures: i64 = 0
+        self.tls_handshakes_failed: i64 = 0
+        self.logins_throttled: i64 = 0
+        self.access_denied: i64 = 0
+        self.links_revoked: i64 = 0
+        self.connections_revoked: i64 = 0
         self.links_attached: i64 = 0
         self.links_refused: i64 = 0
         self.links_stolen: i64 = 0
@@ -51,6 +56,11 @@ class Stats:
             "connections_closed": self.connections_closed,
             "connections_refused": self.connections_refused,
             "authentication_failures": self.authentication_failures,
+            "tls_handshakes_failed": self.tls_handshakes_failed,
+            "logins_throttled": self.logins_throttled,
+            "access_denied": self.access_denied,
+            "links_revoked": self.links_revoked,
+            "connections_revoked": self.connections_revoked,
             "links_attached": self.links_attached,
             "links_refused": self.links_refused,
             "links_stolen": self.links_stolen,

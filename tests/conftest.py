@@ -4,6 +4,7 @@ Without options the checkout's .py files are tested. `--compiled` tests the inst
 and refuses to run if its modules are not compiled.
 """
 
+import gc
 import importlib
 import os
 import re
@@ -66,7 +67,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    """Spare the garbage collector the ten thousand tests; list the requirements, if asked."""
     if not session.config.getoption("--requirements"):
+        # each full collection of a test would look at all of them, for seconds
+        gc.collect()
+        gc.freeze()
         return
     counts = session.config.stash[tested_requirements]
     wanted = REQUIREMENT_IDS.read_text().split()
@@ -81,7 +86,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_sessionfinish() -> None:
     postgres = sys.modules.get("tests.support.postgres")
     if postgres is not None:
-        postgres.stop_server()
+        postgres.stop_servers()
 
 
 def _ids(item: pytest.Item, mark: pytest.Mark) -> tuple[str, ...]:

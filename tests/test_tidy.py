@@ -195,23 +195,116 @@ def test_a_class_name_is_defined_once_in_a_package() -> None:
     none_of(tidy.classes_defined_twice([*PRODUCT, *PIPELINE]))
 
 
+DOCUMENTS: Final = [
+    file
+    for folder in ("", "broker/**/", "storage/**/", "pyspark_amqp/**/", "tests/**/", "docs/**/")
+    for file in sorted(ROOT.glob(f"{folder}*.md"))
+    if "node_modules" not in file.parts
+]
+
+
 def test_lines_of_documents_are_short() -> None:
     wide = "x" * 121
     assert list(tidy.wide_lines(f"{wide}\n| {wide} |\n```\n{wide}\n```\nx")) == [
         "1: 121 characters, 120 at most"
     ]
-    documents = [
-        file
-        for folder in ("", "broker/**/", "storage/**/", "pyspark_amqp/**/", "tests/**/", "docs/**/")
-        for file in sorted(ROOT.glob(f"{folder}*.md"))
-        if "node_modules" not in file.parts
-    ]
-    assert ROOT / "README.md" in documents
+    assert ROOT / "README.md" in DOCUMENTS
     none_of(
         f"{file.relative_to(ROOT)}:{line}"
-        for file in documents
+        for file in DOCUMENTS
         for line in tidy.wide_lines(file.read_text())
     )
+
+
+# ---- citations ------------------------------------------------------------------------------
+
+REQUIREMENTS: Final = "docs/requirements.md"
+FAULTS: Final = "docs/design/faults.md"
+HISTORY: Final = {ROOT / "CHANGELOG.md"}
+"""Documents that name files of earlier versions."""
+
+
+def prose() -> Iterator[tuple[Path, str]]:
+    """Yield the prose of every file that names a document: docstrings and comments, or text."""
+    for source in EVERYTHING:
+        if ".md" in source.text:
+            yield ROOT / source.path, tidy.prose_of(source)
+    for file in DOCUMENTS:
+        if file not in HISTORY:
+            yield file, tidy.prose_in(file.read_text())
+
+
+def placed(file: Path, found: Iterable[str]) -> Iterator[str]:
+    """Put the path of `file` in front of each line of `found`."""
+    return (f"{file.relative_to(ROOT)}:{line}" for line in found)
+
+
+def test_every_cited_requirement_exists() -> None:
+    known = tidy.ids_on("## Group\n| id | text |\n|---|---|\n| CON-01 | as CON-02 |")
+    text = f"first CON-01\nthen CON-{9:02}, UTF-{16}"
+    assert list(tidy.unknown_requirements(text, known)) == [
+        f"2: there is no requirement CON-{9:02}"
+    ]
+    known = tidy.ids_on((ROOT / REQUIREMENTS).read_text())
+    texts = [(ROOT / source.path, source.text) for source in EVERYTHING]
+    texts += [(file, file.read_text()) for file in DOCUMENTS]
+    texts += [
+        (ROOT / "tests/requirement_ids.txt", (ROOT / "tests/requirement_ids.txt").read_text())
+    ]
+    none_of(
+        line
+        for file, text in texts
+        for line in placed(file, tidy.unknown_requirements(text, known))
+    )
+
+
+def test_every_cited_fault_exists() -> None:
+    assert list(tidy.unknown_faults("F1\nF9-stall F100", {"F1", "F9"})) == [
+        "2: there is no fault F100"
+    ]
+    known = tidy.ids_on((ROOT / FAULTS).read_text())
+    texts = [(ROOT / source.path, source.text) for source in TESTS]
+    texts += [(file, tidy.prose_in(file.read_text())) for file in DOCUMENTS]
+    folders = (ROOT / "tests/faults", ROOT / "docs")
+    none_of(
+        line
+        for file, text in texts
+        if any(file.is_relative_to(folder) for folder in folders)
+        for line in placed(file, tidy.unknown_faults(text, known))
+    )
+
+
+def test_every_cited_document_exists() -> None:
+    text = "see README.md\nand tests/none.md, not https://example.org/none.md or musts/*.md"
+    assert list(tidy.missing_pages(text, ROOT)) == ["2: there is no tests/none.md"]
+    assert list(tidy.missing_pages("../README.md", ROOT / "docs")) == []
+    none_of(
+        line
+        for file, text in prose()
+        for line in placed(file, tidy.missing_pages(text, file.parent))
+    )
+
+
+def test_every_cited_place_in_a_document_exists() -> None:
+    page = f"`{REQUIREMENTS}`"
+    assert list(tidy.missing_places(f"{page} says so\n{page}\n# rules 98 and X7")) == [
+        f"2: there is no 98 in {REQUIREMENTS}",
+        f"2: there is no X7 in {REQUIREMENTS}",
+    ]
+    assert tidy.ids_on("## 5.2 Filters\n| R7 | S1 |\ntext 3") == {"5.2", "R7"}
+    none_of(line for file, text in prose() for line in placed(file, tidy.missing_places(text)))
+
+
+def test_only_prose_is_cited_from() -> None:
+    text = '"""a\nb"""\nx = "c.md"  # d\ndef f():\n    """e"""\n'
+    assert tidy.prose_of(Source("broker/example.py", text)).splitlines() == [
+        '"""a',
+        'b"""',
+        "# d",
+        "",
+        '    """e"""',
+    ]
+    assert tidy.prose_in("a\n```python\nb\n```\nc") == "a\n\n\n\nc"
 
 
 # ---- the tree as a whole --------------------------------------------------------------------
@@ -224,6 +317,8 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/jms/errors.py": "a class",
     "broker/jms/profile.py": "two names",
     "broker/routing/entries/participants.py": "what a node may do to a link, declared",
+    "broker/links/authenticator.py": "what a login does, declared",
+    "broker/security/entrance.py": "a record",
     "broker/cli/application.py": "the table of commands; tests/interop/test_command_line.py",
     "broker/cli/conformance.py": "tests/conformance/test_command.py",
     "broker/cli/client.py": "tests/interop/test_command_line.py",
@@ -246,12 +341,14 @@ NO_TEST_OF_ITS_OWN: Final = {
     "storage/sql/migrations/versions/v0009_stages.py": "the same",
     "storage/sql/migrations/versions/v0008_leases.py": "the same",
     "storage/sql/migrations/versions/v0010_labels.py": "the same",
+    "storage/sql/migrations/versions/v0011_subscription_owner.py": "the same",
     "storage/sql/tables.py": "the same",
     "storage/facts.py": "records",
     "broker/cli/accounts.py": "tests/unit/cli/test_users.py, and with a broker in tests/interop",
     "broker/cli/backup.py": "tests/interop/test_command_line_store.py",
     "broker/http/limits.py": "numbers; tests/unit/amqp/test_limits.py",
     "broker/management/later.py": "declared; tests/unit/management/test_stores.py",
+    "broker/listener_settings.py": "types; tests/unit/test_settings.py",
     "broker/setting_types.py": "types; tests/unit/test_settings.py",
     "broker/restore.py": "what calls what; tests/unit/links/test_recovery.py, tests/scenario",
     "storage/api.py": "ABCs; tests/contract holds the fillings to them",

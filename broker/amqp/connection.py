@@ -29,7 +29,6 @@ from broker.amqp.descriptors import (
     END,
     FLOW,
     OPEN,
-    SASL_INIT,
     TRANSFER,
 )
 from broker.amqp.errors import (
@@ -51,7 +50,6 @@ from broker.amqp.frames import (
     SASL_FRAME,
     body_at,
     frame_size,
-    put_sasl_frame,
 )
 from broker.amqp.handshake import expects_header, header_event, our_open, wanted_header
 from broker.amqp.input import Input
@@ -73,12 +71,8 @@ from broker.amqp.performatives import (
     read_flow,
     read_open,
 )
-from broker.amqp.sasl_frames import (
-    SASL_OK,
-    SaslMechanisms,
-    SaslOutcome,
-    read_sasl_init,
-)
+from broker.amqp.sasl_frames import SASL_OK, SASL_SYS
+from broker.amqp.sasl_server import SaslServer
 from broker.amqp.session import Session
 
 
@@ -111,7 +105,7 @@ class Connection:
         self.partial_postings: Final[dict[bytes, int]] = {}
         self.next_deadline_ms: i64 = now_ms + limits.handshake_timeout_ms
         self._container_id: Final = container_id
-        self._mechanisms: Final = mechanisms
+        self._sasl: SaslServer | None = SaslServer(mechanisms)
         self._requires_sasl: Final = requires_sasl
         self._open_sent = False
         self.times: Final = Deadlines(limits, now_ms)
@@ -205,9 +199,10 @@ class Connection:
             return
         self.state = connection_after(self.state, event)
         out.write(header)
-        if self.state is ConnectionState.SASL:
-            put_sasl_frame(out, SaslMechanisms(self._mechanisms))
+        if self.state is ConnectionState.SASL and self._sasl is not None:
+            self._sasl.offer(out)
         else:
+            self._sasl = None
             self.times.handshake_ms = NO_DEADLINE
 
     def _on_frame(self, data: bytes, at: i64, end: i64, now_ms: i64) -> None:
@@ -259,12 +254,9 @@ class Connection:
         if self.state is ConnectionState.CLOSE_SENT:
             if code == CLOSE:
                 self._over()
-        elif self.state is ConnectionState.SASL:
-            if code != SASL_INIT:
-                raise ConnectionFault(NOT_ALLOWED, "sasl-init was expected")
+        elif self._sasl is not None:
             self._input.is_held = True
-            init = read_sasl_init(data, behind, end)
-            self.owner.authenticate(init.mechanism, init.initial_response or b"")
+            self._sasl.receive(code, data, behind, end, owner=self.owner)
         elif code == OPEN:
             self._on_open(read_open(data, behind, end))
         else:
@@ -316,11 +308,19 @@ class Connection:
 
     # -- open and close
 
+    def sasl_challenge(self, challenge: bytes, now_ms: i64) -> None:
+        """Answer `authenticate` or `challenge_answered` with a challenge (5.3.3.3)."""
+        if self._sasl is not None and self._sasl.challenge(self.output.writer(), challenge):
+            self.go_on(now_ms)
+        else:
+            self.sasl_outcome(SASL_SYS, now_ms)
+
     def sasl_outcome(self, code: i64, now_ms: i64) -> None:
-        """Answer `authenticate`: 0 admits the peer, other codes end the connection (5.3.3.6)."""
-        if self.is_over or self.state is not ConnectionState.SASL:
+        """Answer them with the outcome: 0 admits the peer, others end the connection (5.3.3.6)."""
+        if self._sasl is None or not self._sasl.is_deciding():
             return
-        put_sasl_frame(self.output.writer(), SaslOutcome(code))
+        self._sasl.decide(self.output.writer(), code)
+        self._sasl = None
         if code != SASL_OK:
             self._over()
             return
@@ -405,6 +405,7 @@ class Connection:
             self.is_over = True
             self.state = connection_after(self.state, ConnectionEvent.LOST)
             self._input.clear()
+            self._sasl = None
             self.output.touch()
             self.owner.ended()
 

@@ -20,8 +20,8 @@ class Deadlines:
     """Moments on the steady clock, in ms; NO_DEADLINE for none.
 
     `handshake_ms` applies until the peer is authenticated; between that and open it may
-    take any time (client contract 13.10). `partial_ms` applies to a frame that has begun to
-    arrive; further pieces do not move it. While the broker does not read (from `hold` to
+    take any time (`docs/design/jms-clients.md` 13.10). `partial_ms` applies to a frame that has
+    begun to arrive; further pieces do not move it. While the broker does not read (from `hold` to
     `release`) nothing can arrive, so `partial_ms` and the peer's idle time-out do not apply.
     """
 

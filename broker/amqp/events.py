@@ -34,8 +34,15 @@ class ConnectionOwner:
         """Arrange for `tick`: `next_deadline_ms` has moved to an earlier moment."""
 
     @abstractmethod
-    def authenticate(self, mechanism: str, response: bytes) -> None:
-        """Answer with `sasl_outcome`, now or later; input is held until then (5.3.3.2)."""
+    def authenticate(self, mechanism: str, response: bytes | None) -> None:
+        """Answer with `sasl_challenge` or `sasl_outcome`, now or later (5.3.3.2).
+
+        Input is held until then. `response` is None if the client sent no initial response.
+        """
+
+    @abstractmethod
+    def challenge_answered(self, response: bytes) -> None:
+        """Answer the client's response to the last challenge, as in `authenticate` (5.3.3.4)."""
 
     @abstractmethod
     def input_rests(self) -> None:

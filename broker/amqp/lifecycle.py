@@ -1,4 +1,4 @@
-"""Every rule on the life cycle of a connection, a session and a link, and nothing else.
+"""Every rule on the life cycle of a connection, its SASL exchange, a session and a link.
 
 Tables without side effects: the state that follows each event. Callers ask `..._after`
 before they act; it raises the fault that the specification names if the event is not allowed.
@@ -32,6 +32,22 @@ class ConnectionEvent(Enum):
     CLOSE_IN = "close"
     CLOSE_OUT = "our close"
     LOST = "end of the stream"
+
+
+class SaslState(Enum):
+    """States of a SASL exchange at the server (core 5.3.2), from the broker's mechanisms on."""
+
+    OFFERED = "waiting for sasl-init"
+    DECIDING = "deciding"
+    CHALLENGED = "waiting for sasl-response"
+
+
+class SaslEvent(Enum):
+    """Events that change the state of a SASL exchange; its outcome ends it."""
+
+    INIT_IN = "sasl-init"
+    RESPONSE_IN = "sasl-response"
+    CHALLENGE_OUT = "sasl-challenge"
 
 
 class SessionState(Enum):
@@ -83,6 +99,12 @@ CONNECTION: Final[dict[tuple[ConnectionState, ConnectionEvent], ConnectionState]
     (ConnectionState.CLOSE_SENT, ConnectionEvent.CLOSE_IN): ConnectionState.ENDED,
 }
 
+SASL: Final[dict[tuple[SaslState, SaslEvent], SaslState]] = {
+    (SaslState.OFFERED, SaslEvent.INIT_IN): SaslState.DECIDING,
+    (SaslState.DECIDING, SaslEvent.CHALLENGE_OUT): SaslState.CHALLENGED,
+    (SaslState.CHALLENGED, SaslEvent.RESPONSE_IN): SaslState.DECIDING,
+}
+
 SESSION: Final[dict[tuple[SessionState, SessionEvent], SessionState]] = {
     (SessionState.UNMAPPED, SessionEvent.BEGIN_IN): SessionState.MAPPED,
     (SessionState.MAPPED, SessionEvent.END_IN): SessionState.UNMAPPED,
@@ -106,6 +128,14 @@ def connection_after(state: ConnectionState, event: ConnectionEvent) -> Connecti
     new = CONNECTION.get((state, event))
     if new is None:
         raise ConnectionFault(ILLEGAL_STATE, f"{event.value} while {state.value}")
+    return new
+
+
+def sasl_after(state: SaslState, event: SaslEvent) -> SaslState:
+    """Return the state after `event`. Raise ConnectionFault if it is not allowed in `state`."""
+    new = SASL.get((state, event))
+    if new is None:
+        raise ConnectionFault(NOT_ALLOWED, f"{event.value} while {state.value}")
     return new
 
 

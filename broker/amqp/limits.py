@@ -1,7 +1,7 @@
 """Every limit that the codec and the engine enforce, each with its reason.
 
 Limits that an operator may change are attributes of `Limits`; the rest is fixed.
-Precedents are those of reference/reliability.md 2.6.
+Those of other brokers are in `docs/design/hostile-input.md` 2.6.
 """
 
 from __future__ import annotations
@@ -46,6 +46,13 @@ FRAME_SIZE_MIN: Final = 512
 # Maximum bytes of a frame before open: SASL and open need no more, and nothing is known of the
 # peer yet. RabbitMQ's figure.
 FRAME_BEFORE_OPEN: Final[i64] = 8192
+
+# Maximum challenges to a client in one SASL exchange. SCRAM needs two.
+SASL_CHALLENGES_MAX: Final = 8
+
+# Maximum bytes of a challenge: a SASL frame has at most 512 (core spec 5.3.1), of which the frame's
+# header, the descriptor and the headers of list and binary take up to 25.
+SASL_CHALLENGE_SIZE_MAX: Final = 480
 
 # Maximum bytes of input kept for a peer before the broker has answered its open.
 BUFFER_BEFORE_OPEN: Final = 64 * 1024

@@ -15,7 +15,7 @@ from broker.amqp.limits import FRAME_SIZE_MIN
 from broker.amqp.unsettled import UnsettledDeliveries
 
 OUTPUT_FULL: Final[i64] = 1024 * 1024
-"""Maximum bytes of unwritten output before deliveries stop (`reliability.md` R4)."""
+"""Maximum bytes of unwritten output before deliveries stop (`docs/design/hostile-input.md` R4)."""
 
 WRITER_KEPT: Final[i64] = 128 * 1024
 """A writer that grew beyond this many bytes is replaced once it is empty."""

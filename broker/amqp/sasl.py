@@ -6,6 +6,7 @@ from broker.amqp.errors import DECODE_ERROR, ConnectionFault
 
 ANONYMOUS: Final = "ANONYMOUS"
 PLAIN: Final = "PLAIN"
+EXTERNAL: Final = "EXTERNAL"
 
 
 @final

@@ -444,7 +444,10 @@ class Session:
     # -- echoes
 
     def _echo(self, link: Link | None, now_ms: i64) -> None:
-        """Answer with a flow; later if the last is less than 10 ms ago (`reliability.md` C14)."""
+        """Answer with a flow; later if the last is less than 10 ms ago.
+
+        `docs/design/hostile-input.md` C14 says why.
+        """
         if link is not None and link.state is LinkState.ATTACHED and link not in self._echoing:
             self._echoing.append(link)
         if self._last_echo_ms >= 0 and now_ms - self._last_echo_ms < ECHO_INTERVAL_MS:

@@ -138,7 +138,8 @@ class UnsettledDeliveries:
     def take_range(self, first: i64, last: i64) -> list[Delivery]:
         """Remove and return the deliveries with ids `first` to `last`, in order.
 
-        Costs time for what is kept here, not for what the peer names (`reliability.md` C12).
+        Costs time for what is kept here, not for what the peer names
+        (`docs/design/hostile-input.md` C12).
         """
         taken: list[Delivery] = []
         length = (last - first) & 0xFFFF_FFFF

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from broker.cli.broker_url import without_password
 from broker.cli.ending import EXIT_NOT_FOUND, fail
 from broker.cli.healthcheck import Unhealthy, offers_anonymous, url_of_settings
-from broker.security.authenticate import Users
+from broker.security.account import user_attributes, utc_text
+from broker.security.users import Users
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from broker.cli.requests import Requests
+    from broker.cli.requests import Record, Requests
     from broker.settings import Settings
 
 PROBE_TIMEOUT_S: Final = 1.0
@@ -24,24 +26,47 @@ UNTIL: Final = "until it is restarted, or reloads (SIGHUP)"
 """Part of a warning: until when a broker that had no users lets clients in without a password."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """The options of `user add`. None leaves what an existing user has."""
+
+    administrator: bool | None = None
+    roles: Sequence[str] | None = None
+    certificates: Sequence[str] | None = None
+    scram: bool = True
+
+    @property
+    def are_about_roles(self) -> bool:
+        """Whether the operator has said which roles the user gets."""
+        return self.administrator is not None or self.roles is not None
+
+
 class UserStore(ABC):
-    """The users of a broker who log in with a password, and whether clients get in without one."""
+    """The users of a broker, and whether clients get in without a password."""
 
     @abstractmethod
-    def add(self, name: str, password: str, *, administrator: bool | None) -> bool:
-        """Add a user, or give an existing one a new password; return True if the user is new.
+    def add(self, name: str, password: str, wishes: Wishes) -> bool:
+        """Add a user, or give an existing one a new password; return True if the user is new."""
 
-        `administrator` says whether the user may manage the broker; None leaves that as it is,
-        False for a new user.
-        """
+    @abstractmethod
+    def passwd(self, name: str, password: str, *, keep_old_s: int, scram: bool) -> str | None:
+        """Change a password; return until when the old one enters, too, as text, or None."""
+
+    @abstractmethod
+    def set_enabled(self, name: str, *, enabled: bool) -> bool:
+        """Enable or disable a user; return False if it was so before."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
         """Remove a user."""
 
     @abstractmethod
-    def administrators(self) -> Iterator[tuple[str, bool]]:
-        """Yield each user's name, and whether the user may manage the broker."""
+    def records(self) -> Iterator[Record]:
+        """Yield the attributes of each user, as `user_attributes` names them."""
+
+    @abstractmethod
+    def record(self, name: str) -> Record:
+        """Return the attributes of a user."""
 
     @abstractmethod
     def place(self) -> str:
@@ -67,16 +92,44 @@ class FileAccounts(UserStore):
         first = None if settings.user is None else (settings.user, "")  # only names matter here
         self._users: Final = Users(settings.users_file, first=first)
 
-    def add(self, name: str, password: str, *, administrator: bool | None) -> bool:
-        return self._users.add(name, password, administrator=administrator)
+    def add(self, name: str, password: str, wishes: Wishes) -> bool:
+        return self._users.add(
+            name,
+            password,
+            administrator=wishes.administrator,
+            roles=wishes.roles,
+            certificates=wishes.certificates,
+            scram=wishes.scram,
+        )
+
+    def passwd(self, name: str, password: str, *, keep_old_s: int, scram: bool) -> str | None:
+        self._require(name)
+        until = self._users.passwd(name, password, keep_old_s=keep_old_s, scram=scram)
+        return None if until is None else utc_text(until)
+
+    def set_enabled(self, name: str, *, enabled: bool) -> bool:
+        self._require(name)
+        return self._users.set_enabled(name, enabled=enabled)
 
     def remove(self, name: str) -> None:
-        if name not in self._users.names():
-            fail(f"no user {name!r} in {self._users.file}", EXIT_NOT_FOUND)
+        self._require(name)
         self._users.remove(name)
 
-    def administrators(self) -> Iterator[tuple[str, bool]]:
-        return ((name, self._users.is_administrator(name)) for name in self._users.names())
+    def records(self) -> Iterator[Record]:
+        return (self.record(name) for name in self._users.names())
+
+    def record(self, name: str) -> Record:
+        account = self._users.account(name)
+        if account is None:
+            self._fail_without(name)
+        return {"name": name, **user_attributes(account), "source": "file"}
+
+    def _require(self, name: str) -> None:
+        if name != self._users.first and self._users.account(name) is None:
+            self._fail_without(name)
+
+    def _fail_without(self, name: str) -> NoReturn:
+        fail(f"no user {name!r} in {self._users.file}", EXIT_NOT_FOUND)
 
     def place(self) -> str:
         return str(self._users.file)
@@ -101,19 +154,37 @@ class BrokerAccounts(UserStore):
         self._url: Final = without_password(url)
         self._told: Mapping[str, object] = {}
 
-    def add(self, name: str, password: str, *, administrator: bool | None) -> bool:
-        marked = {} if administrator is None else {"administrator": administrator}
-        self._told = self._requests.ask("CREATE", "user", name, password=password, exact=marked)
+    def add(self, name: str, password: str, wishes: Wishes) -> bool:
+        given = {
+            "administrator": wishes.administrator,
+            "roles": None if wishes.roles is None else list(wishes.roles),
+            "certificates": None if wishes.certificates is None else list(wishes.certificates),
+            "scram": None if wishes.scram else False,
+        }
+        exact = {key: value for key, value in given.items() if value is not None}
+        self._told = self._requests.ask("CREATE", "user", name, password=password, exact=exact)
         return bool(self._told["created"])
+
+    def passwd(self, name: str, password: str, *, keep_old_s: int, scram: bool) -> str | None:
+        exact: dict[str, object] = {} if scram else {"scram": False}
+        if keep_old_s > 0:
+            exact["keep_old_s"] = keep_old_s
+        self._told = self._requests.ask("UPDATE", "user", name, password=password, exact=exact)
+        until = self._told["old_password_until"]
+        return None if until is None else str(until)
+
+    def set_enabled(self, name: str, *, enabled: bool) -> bool:
+        self._told = self._requests.ask("UPDATE", "user", name, exact={"enabled": enabled})
+        return bool(self._told["changed"])
 
     def remove(self, name: str) -> None:
         self._told = self._requests.ask("DELETE", "user", name)
 
-    def administrators(self) -> Iterator[tuple[str, bool]]:
-        return (
-            (str(record["name"]), bool(record["administrator"]))
-            for record in self._requests.records("user")
-        )
+    def records(self) -> Iterator[Record]:
+        return self._requests.records("user")
+
+    def record(self, name: str) -> Record:
+        return self._requests.ask("READ", "user", name)
 
     def place(self) -> str:
         return f"{self._told.get('file')} of the broker at {self._url}"

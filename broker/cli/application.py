@@ -10,6 +10,7 @@ import typer
 
 from broker import __version__
 from broker.cli import serve as server
+from broker.cli.acl import acl
 from broker.cli.backup import backup
 from broker.cli.commands import Commands
 from broker.cli.conformance import conformance
@@ -116,6 +117,7 @@ def healthcheck(
 
 application.command()(events)
 application.add_typer(users, name="user")
+application.add_typer(acl, name="acl")
 application.add_typer(nodes, name="node")
 application.add_typer(connections, name="connection")
 application.add_typer(queued, name="message")

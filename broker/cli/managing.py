@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 User = Annotated[
     str | None,
-    typer.Option(help="An administrator of the broker.", show_default=False),
+    typer.Option(help="A user of the broker with the rights for it.", show_default=False),
 ]
 Password = Annotated[
     str | None,

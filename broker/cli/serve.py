@@ -66,8 +66,7 @@ def run(options: Mapping[str, str | None]) -> None:
     except StoreError as error:
         _fail(str(error), EXIT_FAILURE)
     except OSError as error:
-        place = error.filename or f"{settings.bind}:{settings.port}"
-        _fail(f"cannot listen on {place}: {error.strerror}", EXIT_FAILURE)
+        _fail(f"cannot listen on {error.filename}: {error.strerror}", EXIT_FAILURE)
 
 
 def load_server() -> Server:

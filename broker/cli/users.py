@@ -1,4 +1,4 @@
-"""`jms-broker user`: the users who log in with a password.
+"""`jms-broker user`: the users who log in.
 
 The settings and the modules that read them are imported only when a command runs: without them
 `send` and `receive`, which are typed more often, start in two thirds of the time.
@@ -17,7 +17,7 @@ import typer
 
 from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_STATUSES, EXIT_USAGE, fail
-from broker.cli.managing import BrokerAt, Timeout, taking
+from broker.cli.managing import BrokerAt, Json, Timeout, taking
 from broker.cli.messages import ANSWER_TIMEOUT_S
 from broker.cli.serve import CONFIG_VARIABLE
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from broker.cli.accounts import UserStore
 
 users = Commands(
-    help="Add, list and remove users: in the file of the broker's settings, or, with --url, by a"
-    " broker that runs.",
+    help="Add, change, list and remove users: in the file of the broker's settings, or, with --url,"
+    " by a broker that runs.",
     epilog=EXIT_STATUSES,
     no_args_is_help=True,
 )
@@ -88,7 +88,7 @@ class Place:
         if self.user is not None or self.password is not None:
             fail("--user and --password are for --url: a file is changed without", EXIT_USAGE)
         from broker.cli.accounts import FileAccounts
-        from broker.security.authenticate import UsersError
+        from broker.security.account import UsersError
         from broker.settings import SettingsError, load_settings
 
         try:
@@ -107,60 +107,165 @@ class Place:
         return source is not None and source.name == "COMMANDLINE"
 
 
+PasswordStdin = Annotated[
+    bool, typer.Option("--password-stdin", help="Read the password from standard input.")
+]
+Roles = Annotated[
+    list[str] | None,
+    typer.Option(help="A role of the user; may be repeated.", show_default=False),
+]
+Certificates = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A name in a client certificate that logs in as the user; may be repeated.",
+        show_default=False,
+    ),
+]
+NoScram = Annotated[
+    bool,
+    typer.Option(
+        "--no-scram",
+        help="Store no verifiers for SCRAM. The broker offers SCRAM only if every user has them.",
+    ),
+]
+
+
+def _new_password(name: str, *, from_stdin: bool) -> str:
+    if from_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    typed: str = typer.prompt(
+        f"Password for {name}", hide_input=True, confirmation_prompt=True, err=True
+    )
+    return typed
+
+
 @users.command(epilog=EXIT_STATUSES)
 @taking(Place)
 def add(
     place: Place,
     name: Name,
-    password_stdin: Annotated[
-        bool, typer.Option("--password-stdin", help="Read the password from standard input.")
-    ] = False,
+    password_stdin: PasswordStdin = False,
+    role: Roles = None,
     administrator: Annotated[
         bool | None,
-        typer.Option(help="Whether the user may manage the broker.", show_default=False),
+        typer.Option(help="Whether the user has the role admin.", show_default=False),
     ] = None,
+    certificate: Certificates = None,
+    no_scram: NoScram = False,
 ) -> None:
     """Add a user, or give one a new password. A running broker applies the change at once.
 
-    An administrator may manage the broker: node, connection and the like. An existing administrator
-    stays one, unless --no-administrator is given.
+    A user with the role admin may manage the broker: node, connection and the like. A new user has
+    the role application unless others are given. An existing user keeps its roles and certificates
+    unless others are given; --no-administrator takes the role admin away.
 
     Without --url, the file is written that the settings name, from --config and the JMS_BROKER_
     variables; with --url, that broker writes its own file. The output names the file.
     """
-    from broker.security.authenticate import refusal_of_name
+    from broker.cli.accounts import Wishes
+    from broker.security.account import APPLICATION_ROLE, refusal_of_name, refusal_of_roles
 
-    refusal = refusal_of_name(name)
+    refusal = refusal_of_name(name) or refusal_of_roles(tuple(role or ()))
     if refusal is not None:
         fail(refusal)
-    if password_stdin:
-        password = sys.stdin.readline().rstrip("\r\n")
-    else:
-        password = typer.prompt(
-            f"Password for {name}", hide_input=True, confirmation_prompt=True, err=True
-        )
+    password = _new_password(name, from_stdin=password_stdin)
+    wishes = Wishes(
+        administrator=administrator,
+        roles=role or None,
+        certificates=certificate or None,
+        scram=not no_scram,
+    )
     with place.opened() as known:
-        new = known.add(name, password, administrator=administrator)
+        new = known.add(name, password, wishes)
         done = f"added {name} to" if new else f"changed the password of {name} in"
         typer.echo(f"{done} {known.place()}")
         warning = known.still_open()
+    if new and not wishes.are_about_roles:
+        typer.echo(f"role {APPLICATION_ROLE}: may not manage the broker; --role gives others")
     if warning is not None:
         typer.echo(f"jms-broker: warning: {warning}", err=True)
+
+
+@users.command(epilog=EXIT_STATUSES)
+@taking(Place)
+def passwd(
+    place: Place,
+    name: Name,
+    password_stdin: PasswordStdin = False,
+    keep_old: Annotated[
+        str | None,
+        typer.Option(
+            help="Let the old password in, too, for so long: 90s, 30m, 1h, at most 7d.",
+            show_default=False,
+        ),
+    ] = None,
+    no_scram: NoScram = False,
+) -> None:
+    """Change the password of a user, who keeps its roles.
+
+    With --keep-old, the programs that log in as the user can be changed one after the other.
+    """
+    from broker.cli.duration import seconds_in
+
+    try:
+        keep_old_s = 0 if keep_old is None else seconds_in(keep_old)
+    except ValueError as error:
+        fail(f"--keep-old: {error}", EXIT_USAGE)
+    password = _new_password(name, from_stdin=password_stdin)
+    with place.opened() as known:
+        until = known.passwd(name, password, keep_old_s=keep_old_s, scram=not no_scram)
+        typer.echo(f"changed the password of {name} in {known.place()}")
+    if until is not None:
+        typer.echo(f"the old password enters until {until}, too")
 
 
 @users.command("list", epilog=EXIT_STATUSES)
 @taking(Place)
 def list_names(place: Place) -> None:
-    """Print the users' names; a tab and the word administrator follow those of administrators."""
+    """Print the users' names; a tab and a word follow: administrator, disabled, or both."""
     with place.opened() as known:
-        for name, administrator in known.administrators():
-            typer.echo(f"{name}\tadministrator" if administrator else name)
+        for record in known.records():
+            words = [str(record["name"])]
+            words += ["administrator"] if record["administrator"] else []
+            words += [] if record["enabled"] else ["disabled"]
+            typer.echo("\t".join(words))
+
+
+@users.command(epilog=EXIT_STATUSES)
+@taking(Place)
+def show(place: Place, name: Name, json: Json = False) -> None:
+    """Print what is known of a user, but no password hash."""
+    from broker.cli.printing import print_record
+
+    with place.opened() as known:
+        print_record(known.record(name), as_json=json)
+
+
+@users.command(epilog=EXIT_STATUSES)
+@taking(Place)
+def disable(place: Place, name: Name) -> None:
+    """Keep a user from logging in, and leave it in the file.
+
+    A running broker closes its connections within five seconds.
+    """
+    with place.opened() as known:
+        changed = known.set_enabled(name, enabled=False)
+        typer.echo(f"{'disabled' if changed else 'already disabled:'} {name} in {known.place()}")
+
+
+@users.command(epilog=EXIT_STATUSES)
+@taking(Place)
+def enable(place: Place, name: Name) -> None:
+    """Let a disabled user log in again."""
+    with place.opened() as known:
+        changed = known.set_enabled(name, enabled=True)
+        typer.echo(f"{'enabled' if changed else 'already enabled:'} {name} in {known.place()}")
 
 
 @users.command(epilog=EXIT_STATUSES)
 @taking(Place)
 def remove(place: Place, name: Name) -> None:
-    """Remove a user. Open connections stay open."""
+    """Remove a user. A running broker closes its connections within five seconds."""
     with place.opened() as known:
         known.remove(name)
         typer.echo(f"removed {name} from {known.place()}")

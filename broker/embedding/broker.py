@@ -194,7 +194,7 @@ class Broker:
         self._call(lambda app: let_pass(milliseconds, self.clock, app.container))
 
     def _drop_connections(self) -> int:
-        return self._call(lambda app: app.listener.drop_connections())
+        return self._call(lambda app: app.listeners.drop_connections())
 
     def _app(self) -> App:
         if self._running is None:

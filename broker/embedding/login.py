@@ -5,9 +5,12 @@ from typing import Final, final
 
 from broker.amqp.errors import Fault
 from broker.amqp.sasl import PLAIN, plain_credentials
-from broker.links.container import Authenticator
+from broker.links.authenticator import Authenticator, Exchange
 from broker.links.peer import Peer
-from broker.security.authenticate import refusal_of_name, refusal_of_password
+from broker.security.account import refusal_of_name
+from broker.security.entrance import Entrance
+from broker.security.identity import ADMIN, Identity
+from broker.security.passwords import refusal_of_password
 
 
 @final
@@ -24,26 +27,17 @@ class GivenUsers(Authenticator):
                 raise ValueError(f"user {name!r}: {refusal}")
         self._passwords: Final = dict(passwords)
 
-    def mechanisms(self) -> list[str]:
-        return [PLAIN]
+    def begin(self, entrance: Entrance) -> Exchange:  # noqa: ARG002 - any entrance will do
+        return GivenUsersExchange(self)
 
-    def requires_sasl(self) -> bool:
-        return True
+    async def identify(self, user: str, password: str, entrance: Entrance) -> Identity | None:  # noqa: ARG002
+        return identity_of(user) if self._passwords.get(user) == password else None
 
-    def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:
-        refusal = self._refusal(mechanism, response)
-        if refusal is not None:
-            peer.rejected(refusal)
-        else:
-            peer.authenticated(plain_credentials(response).user)
+    def current(self, identity: Identity) -> Identity | None:
+        return identity
 
-    async def knows(self, user: str, password: str, *, host: str) -> bool:  # noqa: ARG002
-        return self._passwords.get(user) == password
-
-    def is_administrator(self, user: str) -> bool:  # noqa: ARG002 - a test may manage its broker
-        return True
-
-    def _refusal(self, mechanism: str, response: bytes) -> str | None:
+    def refusal(self, mechanism: str, response: bytes) -> str | None:
+        """Return why a client may not enter, None if it may."""
         if mechanism != PLAIN:
             return f"mechanism {mechanism} is not offered"
         try:
@@ -55,3 +49,30 @@ class GivenUsers(Authenticator):
         if credentials.authorization not in ("", credentials.user):
             return f"user {credentials.user!r} may not act for another"
         return None
+
+
+@final
+class GivenUsersExchange(Exchange):
+    """The login of one connection, by PLAIN."""
+
+    def __init__(self, users: GivenUsers) -> None:
+        self._users: Final = users
+
+    def mechanisms(self) -> list[str]:
+        return [PLAIN]
+
+    def anonymous(self) -> Identity | None:
+        return None
+
+    def start(self, peer: Peer, mechanism: str, response: bytes | None) -> None:
+        response = response or b""
+        refusal = self._users.refusal(mechanism, response)
+        if refusal is not None:
+            peer.rejected(refusal)
+        else:
+            peer.authenticated(identity_of(plain_credentials(response).user))
+
+
+def identity_of(user: str) -> Identity:
+    """Return the identity of a user of an embedded broker."""
+    return Identity(user, roles=frozenset({ADMIN}), mechanism=PLAIN)

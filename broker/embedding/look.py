@@ -58,7 +58,7 @@ def scheduled_at(address: str, container: Container) -> list[MessageView]:
     return [
         view(entry.message, entry.delivery_count)
         for queue in _queues_of(address, container)
-        for entry in queue.scheduled()
+        for entry in queue.state.scheduled()
     ]
 
 

@@ -5,6 +5,7 @@ from typing import Final, final
 
 from broker.links.container import Watcher
 from broker.links.peer import Peer
+from broker.security.identity import Identity
 
 LOGGER: Final = "jms-broker"
 
@@ -25,6 +26,9 @@ class Watch(Watcher):
     def refused(self, peer: Peer, reason: str) -> None:
         self._log.warning("connection of %r refused: %r", peer.container_id, reason)
 
+    def denied(self, peer: Peer, refusal: str) -> None:
+        self._log.warning("access of %r denied: %r", peer.container_id, refusal)
+
     def closed(self, peer: Peer, reason: str) -> None:
         self._log.debug("connection of %r closed: %r", peer.container_id, reason)
 
@@ -33,8 +37,8 @@ class Watch(Watcher):
             "connection of %r cut: its client read nothing for %d ms", peer.container_id, timeout_ms
         )
 
-    def managed(self, peer: Peer, change: dict[str, str]) -> None:
-        self._log.debug("management change by %r: %r", peer.container_id, change)
+    def managed(self, identity: Identity, address: str, change: dict[str, str]) -> None:
+        self._log.debug("management change by %r at %s: %r", identity.name(), address, change)
 
     def noticed(self, notice: str) -> None:
         self._log.warning("%r", notice)

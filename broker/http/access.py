@@ -1,4 +1,4 @@
-"""Access control: the users of AMQP by Basic authentication, administrators only."""
+"""Access control: the users of AMQP by Basic authentication, with the rights they have there."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from base64 import b64decode
 from typing import Final, final
 from urllib.parse import urlsplit
 
-from broker.amqp.sasl import ANONYMOUS
-from broker.links.container import Authenticator
+from broker.links.container import Container
 from broker.management.request import BUSY, FORBIDDEN, Refused
 from broker.security.authenticate import is_loopback
+from broker.security.decision import Decision
+from broker.security.entrance import HTTP, Entrance
+from broker.security.identity import Identity
+from broker.security.resources import Resource
 from broker.security.turns import TooManyLogins
 
 UNAUTHORIZED: Final = 401
@@ -19,37 +22,65 @@ CHALLENGE: Final = {"www-authenticate": 'Basic realm="jms-broker", charset="UTF-
 
 
 @final
-class Access:
-    """Admits administrators. Without a password, only programs on this machine can be one."""
+class Visitor:
+    """The client of one request."""
 
-    def __init__(self, authenticator: Authenticator, *, is_local: bool) -> None:
+    def __init__(self, container: Container, identity: Identity, entrance: Entrance) -> None:
+        self._container: Final = container
+        self._identity: Final = identity
+        self._entrance: Final = entrance
+
+    def may(self, verb: str, resource: Resource) -> bool:
+        """Return whether the client may do that."""
+        return self._decide(verb, resource).allowed
+
+    def _decide(self, verb: str, resource: Resource) -> Decision:
+        return self._container.access.decide(
+            self._identity, verb, resource, entrance=self._entrance
+        )
+
+    def demand(self, verb: str, resource: Resource) -> None:
+        """Raise Refused unless the client may do that."""
+        decision = self._decide(verb, resource)
+        if not decision.allowed:
+            self._container.stats.access_denied += 1
+            raise Refused(FORBIDDEN, decision.text(verb, resource))
+
+
+@final
+class Access:
+    """Admits users. Without a password, only programs on this machine are admitted."""
+
+    def __init__(self, container: Container, *, is_local: bool) -> None:
         """`is_local`: other machines cannot reach this server."""
-        self._authenticator: Final = authenticator
+        self._container: Final = container
+        self._authenticator: Final = container.authenticator
         self._is_local: Final = is_local
 
-    async def check(self, authorization: str | None, host: str, *, peer: str) -> None:
-        """Raise Refused unless these header values admit the client at address `peer`."""
-        user = await self._user(authorization, peer)
-        may = self._authenticator.is_administrator(user)
-        if not may or (user == "" and not self._is_local):
-            raise Refused(FORBIDDEN, "only an administrator may read this")
-        if user == "" and not is_of_this_machine(host):
+    async def check(self, authorization: str | None, host: str, *, peer: str) -> Visitor:
+        """Return the client at address `peer` with these header values; Refused if it has none."""
+        entrance = Entrance(listener=HTTP, kind=HTTP, host=peer)
+        identity = await self._identity(authorization, entrance)
+        if identity.user == "" and not self._is_local:
+            raise Refused(FORBIDDEN, "without a password, only clients on this machine read this")
+        if identity.user == "" and not is_of_this_machine(host):
             raise Refused(FORBIDDEN, "without a password, ask by the name localhost or an address")
+        return Visitor(self._container, identity, entrance)
 
-    async def _user(self, authorization: str | None, peer: str) -> str:
-        """Return the authenticated user, empty for an anonymous client; else raise Refused."""
+    async def _identity(self, authorization: str | None, entrance: Entrance) -> Identity:
         if authorization is None:
-            if ANONYMOUS in self._authenticator.mechanisms():
-                return ""
+            anonymous = self._authenticator.begin(entrance).anonymous()
+            if anonymous is not None:
+                return anonymous
             raise Refused(UNAUTHORIZED, "a name and a password are needed: Basic authentication")
         name, password = credentials_in(authorization)
         try:
-            known = await self._authenticator.knows(name, password, host=peer)
+            identity = await self._authenticator.identify(name, password, entrance)
         except TooManyLogins as error:
             raise Refused(BUSY, str(error)) from None
-        if not known:
+        if identity is None:
             raise Refused(UNAUTHORIZED, "the user is unknown, or the password is wrong")
-        return name
+        return identity
 
 
 def is_of_this_machine(host: str) -> bool:

@@ -13,12 +13,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from broker.http import events, messages
-from broker.http.access import CHALLENGE, UNAUTHORIZED, Access
+from broker.http.access import CHALLENGE, UNAUTHORIZED, Access, Visitor
 from broker.http.arguments import Arguments
 from broker.http.streams import ArrowStream, BrokenOff, Streams
+from broker.links.access import BROWSE, LEASE, lease_resource, node_resource, subscription_resource
 from broker.links.container import Container
 from broker.management.messages import queue_of
 from broker.management.request import BAD_REQUEST, BUSY, CONFLICT, FAILED, GONE, NOT_FOUND, Refused
+from broker.routing.addresses.identity import identity_in
 from broker.routing.batches.lease_batch import SLICES_MAX
 from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
 from broker.routing.entries.filter import ConsumerFilter
@@ -30,8 +32,10 @@ from broker.routing.errors import (
     RoutingError,
 )
 from broker.routing.queues.message_events import KINDS
+from broker.routing.queues.node import QUEUE
 from broker.routing.queues.queue import Queue
 from broker.routing.selector import parse_selector
+from broker.security.resources import MANAGEMENT, Resource
 from storage.api import Store, StoreError
 
 NODE: Final = ("address", "subscription")
@@ -45,11 +49,15 @@ STATUS: Final[dict[type[Exception], int]] = {
 }
 """Status codes by error of routing. Any other error means a bad argument (400)."""
 
-Work = Callable[[Request], Awaitable[Response]]
+VIEW: Final = "view"
+EVENT_LOG: Final = Resource(MANAGEMENT, "journal")
+LEASES: Final = Resource(MANAGEMENT, "leases")
+
+Work = Callable[[Request, Visitor], Awaitable[Response]]
 
 
 class Readings:
-    """The handlers of all paths. All but /livez are for administrators only."""
+    """The handlers of all paths. All but /livez need a right."""
 
     def __init__(
         self, container: Container, store: Store, *, access: Access, streams: Streams
@@ -71,26 +79,28 @@ class Readings:
         guarded = [Route(path, self._guarded(work)) for path, work in known.items()]
         return [Route("/livez", _alive), *guarded]
 
-    def _guarded(self, work: Work) -> Work:
+    def _guarded(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             headers = request.headers
-            await self._access.check(
+            visitor = await self._access.check(
                 headers.get("authorization"),
                 headers.get("host", ""),
                 peer="" if request.client is None else request.client.host,
             )
             if self._container.closing:
                 raise Refused(BUSY, "the broker is stopping")
-            return await work(request)
+            return await work(request, visitor)
 
         return answer
 
-    async def _event_bounds(self, request: Request) -> Response:
+    async def _event_bounds(self, request: Request, visitor: Visitor) -> Response:
+        visitor.demand(VIEW, EVENT_LOG)
         _arguments(request)
         first, last = await self._store.event_bounds()
         return JSONResponse({"first": first, "last": last})
 
-    async def _events(self, request: Request) -> Response:
+    async def _events(self, request: Request, visitor: Visitor) -> Response:
+        visitor.demand(VIEW, EVENT_LOG)
         asked = _arguments(request, "behind", "until", "address", "kind")
         address, kind = asked.text("address", ""), asked.one_of("kind", KINDS)
         behind, until = asked.number("behind", 0), asked.number("until", 0)
@@ -106,22 +116,30 @@ class Readings:
         )
         return ArrowStream(self._streams, events.SCHEMA, batches)
 
-    async def _lease(self, request: Request) -> Response:
+    async def _lease(self, request: Request, visitor: Visitor) -> Response:
         asked = _arguments(request, "lease", "fencing_token", "batch", "slice")
-        entries = self._container.router.leases.slice_of(
-            asked.text("lease"),
+        leases = self._container.router.leases
+        name = asked.text("lease")
+        lease = leases.all().get(name)
+        if lease is None or not visitor.may(LEASE, lease_resource(lease)):
+            # the same answer, whether there is such a lease or not
+            visitor.demand(VIEW, LEASES)
+        if lease is not None:
+            visitor.demand(LEASE, lease_resource(lease))
+        entries = leases.slice_of(
+            name,
             asked.number("fencing_token"),
             asked.number("batch"),
             index=asked.number("slice", high=SLICES_MAX - 1),
         )
         return ArrowStream(self._streams, messages.SCHEMA, self._reading.held(entries))
 
-    async def _browse(self, request: Request) -> Response:
+    async def _browse(self, request: Request, visitor: Visitor) -> Response:
         asked = _arguments(request, *NODE, "slice", "slices", "arrived_until_ms", "selector")
         slices = asked.number("slices", 1, low=1, high=SLICES_MAX)
         selector = asked.text("selector", "")
         batches = self._reading.browse(
-            self._queue(asked),
+            self._queue(asked, visitor),
             part=BrowseSlice(
                 index=asked.number("slice", 0, high=slices - 1),
                 slices=slices,
@@ -131,12 +149,21 @@ class Readings:
         )
         return ArrowStream(self._streams, messages.SCHEMA, batches)
 
-    def _queue(self, asked: Arguments) -> Queue:
-        """Return the queue of the address or subscription; Refused unless exactly one is given."""
+    def _queue(self, asked: Arguments, visitor: Visitor) -> Queue:
+        """Return the queue of the address or subscription; Refused unless exactly one is given.
+
+        Raise Refused, too, unless the client may browse it.
+        """
         address, subscription = (asked.text(name, "") for name in NODE)
         if bool(address) == bool(subscription):
             raise Refused(BAD_REQUEST, "address or subscription is needed, one of them")
-        return queue_of(self._container.router, name=address, subscription=subscription)
+        router = self._container.router
+        identity = identity_in(subscription)
+        if identity is not None:
+            visitor.demand(BROWSE, subscription_resource(identity))
+        else:
+            visitor.demand(BROWSE, node_resource(router.parse(address or subscription, QUEUE)))
+        return queue_of(router, name=address, subscription=subscription)
 
 
 def application(readings: Readings) -> Starlette:

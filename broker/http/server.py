@@ -101,7 +101,7 @@ class HttpServer:
 
     def _config(self) -> uvicorn.Config:
         settings = self._settings
-        access = Access(self._container.authenticator, is_local=is_loopback(settings.host))
+        access = Access(self._container, is_local=is_loopback(settings.host))
         streams = Streams(settings.streams_max, self._container.watcher)
         readings = Readings(self._container, self._store, access=access, streams=streams)
         return uvicorn.Config(

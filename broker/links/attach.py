@@ -85,7 +85,7 @@ class ConsumeRequest:
     """The request of an attach for a link on which the client receives.
 
     `address` is None if a `dynamic` node is to be created. `kind` is empty if the client names
-    none. `facts` and `terms` matter only if the node is a topic. `copies` asks for a browser.
+    none. `traits` and `terms` matter only if the node is a topic. `copies` asks for a browser.
     `creates` is False if the link is to be refused unless its node exists.
     """
 
@@ -96,7 +96,7 @@ class ConsumeRequest:
         kind: str,
         dynamic: bool,
         copies: bool,
-        facts: SubscriptionTraits,
+        traits: SubscriptionTraits,
         terms: SubscriptionExpiry,
         filters: FiltersInForce,
         creates: bool = True,
@@ -105,7 +105,7 @@ class ConsumeRequest:
         self.kind: Final = kind
         self.dynamic: Final = dynamic
         self.copies: Final = copies
-        self.facts: Final = facts
+        self.traits: Final = traits
         self.terms: Final = terms
         self.filters: Final = filters
         self.creates: Final = creates
@@ -152,7 +152,7 @@ def consume_request(attach: Attach) -> ConsumeRequest:
         dynamic=source.dynamic,
         copies=copies,
         # no client can name the subscription to a dynamic topic
-        facts=SubscriptionTraits() if source.dynamic else subscription_facts(source),
+        traits=SubscriptionTraits() if source.dynamic else subscription_traits(source),
         terms=terms_of(source),
         filters=filters,
         creates=EXISTING_NODE not in source.capabilities,
@@ -164,7 +164,7 @@ def may_reject(source: Source | None) -> bool:
     return source is None or not source.outcomes or REJECTED_OUTCOME in source.outcomes
 
 
-def subscription_facts(source: Source) -> SubscriptionTraits:
+def subscription_traits(source: Source) -> SubscriptionTraits:
     """Return the traits of the subscription that `source` requests; not for a dynamic source."""
     return SubscriptionTraits(
         is_shared=SHARED in source.capabilities,
@@ -173,7 +173,7 @@ def subscription_facts(source: Source) -> SubscriptionTraits:
     )
 
 
-def lookup_facts(attach: Attach) -> SubscriptionTraits:
+def lookup_traits(attach: Attach) -> SubscriptionTraits:
     """Return the traits of the subscription that an attach without a source looks up."""
     return SubscriptionTraits(
         has_source=False,

@@ -2,7 +2,7 @@
 
 A round of work follows every read from a socket. Messages have been routed while the bytes
 were read; in the round, queues that were woken dispatch, changes are committed, and every
-connection with output writes once (`performance.md`, rule 9).
+connection with output writes once (`docs/design/data-path.md`, rule 9).
 """
 
 from __future__ import annotations
@@ -29,47 +29,24 @@ from broker.amqp.types import Symbol
 from broker.clock import Clock
 from broker.journal import Journal
 from broker.large_body_store import LargeBodyStore
+from broker.links.access import USE, Right
+from broker.links.authenticator import Authenticator
 from broker.links.memory_guard import MemoryGuard
+from broker.links.rights_review import RightsReview
 from broker.links.service import Service, ServiceNode
 from broker.links.uniqueness import Claim, ContainerIdVerdict, collide, verdict
 from broker.routing.addresses.address import MANAGEMENT, Address
 from broker.routing.errors import NoSuchNode
 from broker.routing.queues.node import Node
 from broker.routing.router import Router
-from broker.routing.topics.subscription import QUEUE_FACTS, Subscription, SubscriptionTraits
+from broker.routing.topics.subscription import QUEUE_TRAITS, Subscription, SubscriptionTraits
+from broker.security.access import AccessRules
+from broker.security.identity import Identity
+from broker.security.resources import CLIENT_ID, Resource
 from broker.stats import Stats
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Authenticator:
-    """Decides which clients may connect, and which users may manage the broker."""
-
-    @abstractmethod
-    def mechanisms(self) -> list[str]:
-        """Return the SASL mechanisms that the broker offers."""
-
-    @abstractmethod
-    def requires_sasl(self) -> bool:
-        """Return whether a client must authenticate, so that it may not omit the SASL layer."""
-
-    @abstractmethod
-    def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:
-        """Call `peer.authenticated`, `peer.rejected` or `peer.undecided`, now or later."""
-
-    @abstractmethod
-    async def knows(self, user: str, password: str, *, host: str) -> bool:
-        """Return whether `password` is that of `user`; the request comes from the address `host`.
-
-        For clients that log in without SASL. May take a while; raises TooManyLogins if too many
-        logins wait.
-        """
-
-    @abstractmethod
-    def is_administrator(self, user: str) -> bool:
-        """Return whether the authenticated `user` may manage the broker; empty is anonymous."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -85,6 +62,10 @@ class Watcher:
         """Report that a connection was refused, or that its authentication failed."""
 
     @abstractmethod
+    def denied(self, peer: Peer, refusal: str) -> None:
+        """Report that a client lacked a right; `refusal` names the right and the rule."""
+
+    @abstractmethod
     def closed(self, peer: Peer, reason: str) -> None:
         """Report that a connection that was open has ended."""
 
@@ -93,8 +74,8 @@ class Watcher:
         """Report a cut: the client read nothing for `timeout_ms` (setting `stall_timeout_ms`)."""
 
     @abstractmethod
-    def managed(self, peer: Peer, change: dict[str, str]) -> None:
-        """Report a change that an administrator made.
+    def managed(self, identity: Identity, address: str, change: dict[str, str]) -> None:
+        """Report a change that the client at `address` made through management.
 
         `change` has `operation`, `type` and `name` of the entity, `arguments` and `result` if
         there are any.
@@ -113,26 +94,30 @@ class Watcher:
 class LinkRegistration:
     """A live link that is registered under its name.
 
-    `facts` is what its attach said of a subscription, QUEUE_FACTS if it is for none.
-    `subscription` is None unless the link consumes from one.
+    `traits` is what its attach said of a subscription, QUEUE_TRAITS if it is for none.
+    `subscription` is None unless the link consumes from one. `rights` are those that `peer` needs
+    for the link.
     """
 
     def __init__(
-        self, link: Link, facts: SubscriptionTraits, subscription: Subscription | None
+        self, link: Link, traits: SubscriptionTraits, subscription: Subscription | None
     ) -> None:
         self.link: Final = link
-        self.facts: Final = facts
+        self.traits: Final = traits
         self.subscription: Final = subscription
+        self.peer: Peer | None = None
+        self.rights: list[Right] = []
 
 
 @final
 class Container:
     """Everything that the connections of one broker share.
 
-    `limits` apply to connections that begin from now on, `credit` (messages) to producers' links
-    that do. `received_ms` is the wall-clock time of the last read from a socket: the arrival time
-    of the messages in it. `touched` are connections with output to write. `contents` is None if
-    the store keeps no large bodies, `service` while the broker answers no requests.
+    `access` are the rules on who may do what; a reload replaces them. `limits` apply to connections
+    that begin from now on, `credit` (messages) to producers' links that do. `received_ms` is the
+    wall-clock time of the last read from a socket: the arrival time of the messages in it.
+    `touched` are connections with output to write. `contents` is None if the store keeps no large
+    bodies, `service` while the broker answers no requests.
     """
 
     def __init__(
@@ -145,6 +130,7 @@ class Container:
         stats: Stats,
         limits: Limits,
         authenticator: Authenticator,
+        access: AccessRules,
         watcher: Watcher,
         credit: i64,
         product: dict[str, object],
@@ -156,6 +142,7 @@ class Container:
         self.stats: Final = stats
         self.limits = limits
         self.authenticator: Final = authenticator
+        self.access: AccessRules = access
         self.watcher: Final = watcher
         self.credit: i64 = credit
         self.product: Final = product
@@ -166,6 +153,7 @@ class Container:
         self.service: Service | None = None
         self.contents: LargeBodyStore | None = None
         self.memory_guard: Final = MemoryGuard(self)
+        self.rights_review: Final = RightsReview(self)
         self._peers: Final[dict[str, list[Peer]]] = {}
         self._links: Final[dict[tuple[str, str, bool], LinkRegistration]] = {}
         self._next_peer: i64 = 0
@@ -191,6 +179,7 @@ class Container:
         Close the connections that must yield to it. Raise ConnectionFault if it must yield.
         """
         holders = [holder for holder in self._holders(open.container_id) if holder.is_live()]
+        self._check_owner(peer, holders)
         judged = verdict(claim, [holder.claim for holder in holders])
         if judged is ContainerIdVerdict.REFUSE:
             raise ConnectionFault(
@@ -208,6 +197,17 @@ class Container:
                 if collide(claim, holder.claim):
                     holder.connection.close(taken)
         self._peers.setdefault(open.container_id, []).append(peer)
+
+    def _check_owner(self, peer: Peer, holders: list[Peer]) -> None:
+        """Raise ConnectionFault if the container-id belongs to another user (Z11).
+
+        It belongs to the user whose connections hold it, or to those that a rule names for it.
+        """
+        user = peer.identity.user
+        container_id = peer.container_id
+        is_of_another = any(holder.identity.user != user for holder in holders)
+        if is_of_another or self.access.names_client_id(container_id):
+            peer.demand(USE, Resource(CLIENT_ID, container_id))
 
     def _holders(self, container_id: str) -> list[Peer]:
         return self._peers.get(container_id, [])
@@ -267,12 +267,25 @@ class Container:
         link: Link,
         *,
         incoming: bool,
-        facts: SubscriptionTraits = QUEUE_FACTS,
+        traits: SubscriptionTraits = QUEUE_TRAITS,
         subscription: Subscription | None = None,
     ) -> None:
         """Register `link` under its name, which must be free."""
-        self._links[container_id, link.name, incoming] = LinkRegistration(link, facts, subscription)
+        self._links[container_id, link.name, incoming] = LinkRegistration(
+            link, traits, subscription
+        )
         self.stats.links_attached += 1
+
+    def note_rights(self, peer: Peer, link: Link, rights: list[Right], *, incoming: bool) -> None:
+        """Register the rights that `peer` needs for `link`, which has been attached."""
+        held = self._links.get((peer.container_id, link.name, incoming))
+        if held is not None and held.link is link:
+            held.peer = peer
+            held.rights = rights
+
+    def registrations(self) -> list[LinkRegistration]:
+        """Return the registrations of all attached links, in no order."""
+        return list(self._links.values())
 
     def holder(self, container_id: str, name: str) -> LinkRegistration | None:
         """Return the live link of that name on which that container receives; None without one."""
@@ -305,6 +318,11 @@ class Container:
 
     # -- work
 
+    def adopt_access(self, access: AccessRules) -> None:
+        """Apply new rules: from now on, and to all connections and links within seconds (Z7)."""
+        self.access = access
+        self.rights_review.begin()
+
     def run_round(self) -> None:
         """Run a round: dispatch, commit and write until nothing more can be done now."""
         self.router.credit_policy.store_backpressure.look(self.journal.unwritten_memory())
@@ -312,13 +330,13 @@ class Container:
         if disk_guard is not None:
             disk_guard.published(self.stats.published_bytes)
         self.memory_guard.look()
-        if self.router.gates.any:
-            self.router.gates.lift(self.journal.durable_up_to, self.journal.durable_page)
+        if self.router.context.gates.any:
+            self.router.context.gates.lift(self.journal.durable_up_to, self.journal.durable_page)
         while True:
             self.router.pump(self.journal.batch)
             self.journal.flush()
             if not self.touched:
-                if not self.router.is_woken():
+                if not self.router.context.rounds.woken:
                     break
                 continue
             now_ms = self.clock.now_ms()
@@ -328,14 +346,14 @@ class Container:
             touched.reverse()
             for peer in touched:
                 peer.write(now_ms)
-        if self.router.paging.grown:
-            self.router.paging.page_out(self.journal.durable_up_to)
+        if self.router.context.paging.grown:
+            self.router.context.paging.page_out(self.journal.durable_up_to)
         if self.router.notices:
             self._pass_on_notices()
 
     def _pass_on_notices(self) -> None:
-        notices = self.router.notices
-        self.router.notices = []
+        notices = list(self.router.notices)
+        self.router.notices.clear()
         for notice in notices:
             self.watcher.noticed(notice)
 

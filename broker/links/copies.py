@@ -97,7 +97,8 @@ class Copies(Consumer):
         self._notify: Final = notify
         self._part: Final = part
         self._ends: Final = [
-            0 if backlog is None else int(backlog.next_position) for backlog in queue.backlogs
+            0 if backlog is None else int(backlog.next_position)
+            for backlog in queue.backlogs.by_priority
         ]
         self._looked_at: i64 = 0
         self._gathered = Gathered()

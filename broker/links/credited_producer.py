@@ -61,7 +61,7 @@ class CreditedProducer(Producer):
         if not self._has_room():
             return
         node = self.node
-        if node is None or node.may_grant(self, self._peer.container.router):
+        if node is None or node.may_grant(self):
             self.resume()
 
     def accept(self, delivery_id: i64) -> None:

@@ -106,17 +106,17 @@ class DynamicNodes:
         return made
 
     def link_ended(
-        self, creation: DynamicTerminus, link: Link, batch: Batch, *, closed: bool, incoming: bool
+        self, terminus: DynamicTerminus, link: Link, batch: Batch, *, closed: bool, incoming: bool
     ) -> None:
-        """Keep `creation`, whose link has ended, to be resumed for as long as its terms say."""
-        if not self._exists(creation.node):
-            self._router.expiries.end(creation.expiry)
+        """Keep `terminus`, whose link has ended, to be resumed for as long as its terms say."""
+        if not self._exists(terminus.node):
+            self._router.expiries.end(terminus.expiry)
             return
         key = (link.name, incoming)
-        creation.key = key
-        self._suspended[key] = creation
+        terminus.key = key
+        self._suspended[key] = terminus
         self._router.expiries.link_ended(
-            creation.expiry,
+            terminus.expiry,
             ending_of(link, closed=closed),
             batch,
             connection=self._connection,
@@ -126,16 +126,16 @@ class DynamicNodes:
     def _exists(self, node: Node) -> bool:
         return self._router.has(node)
 
-    def outlived(self, creation: DynamicTerminus, batch: Batch) -> None:
-        """Apply the lifetime policy of the node, now that the terminus `creation` has expired."""
-        if creation.key is not None:
-            self._suspended.pop(creation.key, None)
-        self._router.outlive(creation.node, creation.policy, batch)
+    def outlived(self, terminus: DynamicTerminus, batch: Batch) -> None:
+        """Apply the lifetime policy of the node, now that the terminus `terminus` has expired."""
+        if terminus.key is not None:
+            self._suspended.pop(terminus.key, None)
+        self._router.outlive(terminus.node, terminus.policy, batch)
 
     def connection_ended(self) -> None:
         """Drop all termini that wait for a link, because the connection has ended."""
-        for creation in self._suspended.values():
-            self._router.expiries.end(creation.expiry)
+        for terminus in self._suspended.values():
+            self._router.expiries.end(terminus.expiry)
         self._suspended.clear()
 
     def suspended(self) -> int:

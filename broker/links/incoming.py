@@ -25,6 +25,16 @@ from broker.amqp.types import Symbol
 from broker.jms.destinations import is_topic, type_of_number, type_of_words
 from broker.journal import YIELD_EVERY, Waiter
 from broker.large_body import LargeBody
+from broker.links.access import (
+    SEND,
+    SENDING,
+    STAGE,
+    RelayRights,
+    conceal_kind,
+    demand_node,
+    demand_temporary,
+    node_resource,
+)
 from broker.links.attach import PublishRequest, delete_policy, may_reject, offered_to_sender
 from broker.links.credited_producer import LARGE_FROM, CreditedProducer
 from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_terms
@@ -71,8 +81,9 @@ class ProducerEndpoint(IncomingOwner):
         container = peer.container
         self._credit: Final = CreditedProducer(peer, link, container.credit)
         self._origin = Origin(peer.container_id)
+        self._relay_rights: Final = RelayRights()
         self._node: Node | None = None
-        self._creation: DynamicTerminus | None = None
+        self._dynamic_terminus: DynamicTerminus | None = None
         self._may_reject = True
         self._within: OpenTransaction | None = None
         self._credit_pool: CreditPool | None = None
@@ -86,6 +97,7 @@ class ProducerEndpoint(IncomingOwner):
         assert isinstance(asked, Target)
         made: DynamicTerminus | None = None
         if request.dynamic:
+            demand_temporary(self._peer, request.kind or QUEUE)
             made = self._peer.dynamic.make(
                 request.kind,
                 delete_policy(asked.dynamic_node_properties),
@@ -95,14 +107,20 @@ class ProducerEndpoint(IncomingOwner):
             address = router.parse(request.address, request.kind)
             self._node = self._container.service_node(self._peer, address)
             if self._node is None:
+                kind = router.kind_of(address)
+                conceal_kind(self._peer, address, kind, verbs=SENDING)
+                address = address.of_kind(kind)
+                demand_node(self._peer, SEND, address)
+                if request.task is not None:
+                    self._peer.demand(STAGE, node_resource(address))
                 self._node = router.resolve(address, batch, owner=self._peer.id)
                 self._origin = self._origin_under(router.publishing_key(address, self._node))
                 if request.task is not None:
-                    router.stages.check(request.task, self._node, request.address)
+                    router.staging_area.check(request.task, self._node, request.address)
         self._may_reject = may_reject(attach.source)
         self._container.claim_link(self._peer.container_id, self._link, self._node, incoming=True)
         made = self._peer.dynamic.claim(self._link, self._node, batch, made=made, incoming=True)
-        self._creation = made
+        self._dynamic_terminus = made
         if made is not None:
             self._node = made.node
         if self._node is not None:
@@ -127,7 +145,7 @@ class ProducerEndpoint(IncomingOwner):
         if task is None or given is None:
             node.producers.append(self._credit)
             return node
-        stage = self._container.router.stages.begin(task, node, given, origin=self._origin)
+        stage = self._container.router.staging_area.begin(task, node, given, origin=self._origin)
         stage.join(self._credit)
         return stage
 
@@ -137,7 +155,7 @@ class ProducerEndpoint(IncomingOwner):
 
     def _target(self, asked: Target) -> Target:
         """Return the actual target: nothing of it outlives the link but a dynamic node."""
-        made = self._creation
+        made = self._dynamic_terminus
         if made is None:
             return Target(
                 address=asked.address, expiry_policy=LINK_DETACH, capabilities=asked.capabilities
@@ -366,6 +384,9 @@ class ProducerEndpoint(IncomingOwner):
         service = self._container.service_node(self._peer, address)
         if service is not None:
             return service, self._origin
+        kind = router.kind_of(address)
+        self._relay_rights.demand(self._peer, address, kind)
+        address = address.of_kind(kind)
         node = router.resolve(address, self._container.journal.batch, owner=self._peer.id)
         return node, self._origin_under(router.publishing_key(address, node))
 
@@ -406,9 +427,9 @@ class ProducerEndpoint(IncomingOwner):
         self._credit.node = None
         self._credit_pool = None
         node.leave(self._credit)
-        made = self._creation
+        made = self._dynamic_terminus
         if made is None:
-            self._container.router.left(node)
+            node.note_departure()
         else:
             batch = self._container.journal.batch
             self._peer.dynamic.link_ended(made, self._link, batch, closed=closed, incoming=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from broker.routing.batches.lease import BatchLease, hold_again
+from broker.routing.batches.lease import BatchLease
 from broker.routing.batches.lease_batch import LeaseBatch
 from broker.routing.entries.entry import DeliveryHistory, QueueEntry
-from broker.routing.entries.record_mapping import as_entry
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import parse_selector
@@ -81,7 +80,7 @@ class LeasedMessages:
     def message(self, stored: StoredMessage) -> None:
         """Take the record of a message that a lease has."""
         number = int(stored.number)
-        entry = as_entry(self._queue_of[number], stored, stored.position // 10)
+        entry = self._queue_of[number].entry_of(stored, stored.position // 10)
         self._entries[number] = entry
 
     def finish(self) -> None:
@@ -102,7 +101,7 @@ class LeasedMessages:
                 entry.delivery_count = count >> 1
                 if count & 1:
                     entry.history = DeliveryHistory(NOBODY, None)
-                hold_again(lease, entry)
+                lease.queue.bring_back_acquired(entry, lease)
                 lease_batch.add(entry)
             lease.batches[int(stored.batch_number)] = lease_batch
             if lost > 0:

@@ -10,11 +10,12 @@ from broker.amqp.outcomes import DeliveryState, TransactionalState
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import Target
-from broker.links.attach import lookup_facts
+from broker.links.access import END, USE, demand_ownership, subscription_resource
+from broker.links.attach import lookup_traits
 from broker.links.refusal import as_link_fault
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, source_of
-from broker.routing.addresses.identity import Identity
-from broker.routing.errors import HeldExclusively
+from broker.routing.addresses.identity import SubscriptionIdentity
+from broker.routing.errors import HeldExclusively, NotPermitted
 from broker.routing.topics.subscription import row_of
 
 if TYPE_CHECKING:
@@ -31,21 +32,26 @@ class Lookup(OutgoingOwner):
         self._container: Final[Container] = peer.container
         self._container_id: Final = peer.container_id
         self._link: Final = link
-        self._identity: Identity | None = None
+        self._identity: SubscriptionIdentity | None = None
 
     def attach(self, attach: Attach) -> None:
         """Answer with the subscription's source; RoutingError if none, or if the name is in use."""
         container = self._container
         container_id = self._container_id
-        facts = lookup_facts(attach)
-        row = row_of(facts, link_name=attach.name, container_id=container_id)
+        traits = lookup_traits(attach)
+        row = row_of(traits, link_name=attach.name, container_id=container_id)
+        if row.identity is not None:
+            self._peer.demand(USE, subscription_resource(row.identity))
         subscriptions = container.router.subscriptions
+        there = subscriptions.find(row)
+        if there is not None:
+            demand_ownership(self._peer, there)
         holder = container.holder(container_id, attach.name)
         subscriptions.check(
-            facts,
+            traits,
             row,
             None,
-            link=None if holder is None else holder.facts,
+            link=None if holder is None else holder.traits,
             held=None if holder is None else holder.subscription,
         )
         found = subscriptions.find(row)
@@ -53,7 +59,7 @@ class Lookup(OutgoingOwner):
         if not container.journal.is_durable(found.begun_on):
             self._peer.withhold()
         self._identity = row.identity
-        container.hold(container_id, self._link, incoming=False, facts=facts)
+        container.hold(container_id, self._link, incoming=False, traits=traits)
         self._link.accept(
             self,
             source=source_of(found),
@@ -81,8 +87,9 @@ class Lookup(OutgoingOwner):
         if not closed or identity is None:
             return
         try:
+            self._peer.demand(END, subscription_resource(identity))
             ended = container.router.subscriptions.unsubscribe(identity, container.journal.batch)
-        except HeldExclusively as refusal:
+        except (HeldExclusively, NotPermitted) as refusal:
             self._link.detach_error = as_link_fault(refusal)
             return
         if not ended:  # another client has ended it, maybe not durably yet

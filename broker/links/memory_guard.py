@@ -58,7 +58,7 @@ class MemoryGuard(TimerCallback):
         for peer in container.peers():
             output += peer.output_bytes()
         memory.output = output
-        memory.staged = container.router.stages.messages() * RECORD_BYTES
+        memory.staged = container.router.staging_area.messages() * RECORD_BYTES
         memory.leased = container.router.leases.memory()
         self.look()
         if memory.is_short:
@@ -172,15 +172,16 @@ class MemoryGuard(TimerCallback):
             subscription = holder.subscription
             if subscription is not None and subscription.ends_with_its_consumer():
                 connection = holder.link.session.connection
-                found[connection] = found.get(connection, 0) + int(subscription.queue.bytes)
+                found[connection] = found.get(connection, 0) + int(subscription.queue.state.bytes)
         return found
 
     def _close(self, peer: Peer, size: i64, what: str) -> None:
         container = self._container
         container.stats.connections_closed_for_memory += 1
         container.router.notices.append(
-            f"connection {peer.container_id} of {peer.user or 'anonymous'} at {peer.address} is"
-            f" closed: it held most, {size // MEBIBYTE} MiB ({what}); {described(self._memory)}"
+            f"connection {peer.container_id} of {peer.identity.name()}"
+            f" at {peer.entrance.address} is closed: it held most,"
+            f" {size // MEBIBYTE} MiB ({what}); {described(self._memory)}"
         )
         peer.connection.close(
             ConnectionFault(

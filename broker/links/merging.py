@@ -20,7 +20,6 @@ from broker.routing.addresses import address as addresses
 from broker.routing.addresses.address import Address
 from broker.routing.entries.record_mapping import HELD_PLACES
 from broker.routing.errors import InvalidAddress, RoutingError
-from broker.routing.queues import paging
 from broker.routing.queues.node import QUEUE, TOPIC
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
@@ -202,12 +201,12 @@ class Merging:
         position = backlog.next_position
         backlog.begin_behind(position)
         delivery_count = message.delivery_count
-        if place % HELD_PLACES // 10 <= merge.origin.gate.suspected_up_to:
+        if place % HELD_PLACES // 10 <= merge.origin.persistence.suspected_up_to:
             # the mark of its old queue, up to which messages may have been delivered, is lost
             delivery_count = max(1, delivery_count)
         return message.moved(
-            self._router.next_stored_number(),
-            merge.target.stored_as,
+            self._router.context.next_stored_number(),
+            merge.target.persistence.stored_as,
             position * 10 + message.priority + (HELD_PLACES if place >= HELD_PLACES else 0),
             delivery_count=delivery_count,
         )
@@ -216,8 +215,7 @@ class Merging:
         if moved.deliver_at_ms != AT_ONCE or moved.position >= HELD_PLACES:
             self._scheduled(moved)
             return
-        paging.recover(
-            target,
+        target.bring_back_place(
             number=moved.number,
             place=moved.position,
             size=moved.size(),

@@ -13,6 +13,7 @@ from broker.amqp.errors import (
     CONNECTION_FORCED,
     INVALID_FIELD,
     NOT_IMPLEMENTED,
+    UNAUTHORIZED_ACCESS,
     ConnectionFault,
     LinkFault,
 )
@@ -26,7 +27,9 @@ from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SASL_SYS_TEMP
 from broker.amqp.session import Session
 from broker.amqp.terminus import Coordinator
 from broker.journal import Waiter
+from broker.links.access import AT_ONCE, CONNECT, Right
 from broker.links.attach import DELAYED_DELIVERY, consume_request, publish_request
+from broker.links.authenticator import Exchange
 from broker.links.container import Container
 from broker.links.coordinator import LinkCoordinator
 from broker.links.dynamic import DynamicNodes
@@ -35,12 +38,17 @@ from broker.links.incoming import ProducerEndpoint
 from broker.links.lookup import Lookup
 from broker.links.outgoing import ConsumerEndpoint
 from broker.links.refusal import as_link_fault
+from broker.links.rights_review import LOGIN_ENDED
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS
 from broker.links.transactions import OpenTransaction, Transactions
 from broker.links.uniqueness import SOLE_CONNECTION, Claim, agreed, claim_of
-from broker.routing.errors import RoutingError
+from broker.routing.errors import NotPermitted, RoutingError
 from broker.routing.queues.queue import Queue
 from broker.routing.timer_queue import TimerCallback, TimerQueue
+from broker.security.decision import Decision
+from broker.security.entrance import Entrance
+from broker.security.identity import NOT_LOGGED_IN, Identity
+from broker.security.resources import CONNECTION, Resource
 
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 ESTABLISHMENT_FAILED: Final = "amqp:connection-establishment-failed"
@@ -131,19 +139,16 @@ class DeferredOutput(Waiter):
 class Peer(ConnectionOwner):
     """A connected client; `is_open` from its admission to its end.
 
-    `user` is empty for an anonymous client; `claimed_user` is the name that such a client gave
-    itself, which is not verified. `blocked_since_ms` is when its socket stopped taking output,
-    NO_DEADLINE while it takes output. `replies` are the queues in which the broker's responses
-    wait for it, by reply-to address.
+    `identity` is who it is, from the end of its login on. `blocked_since_ms` is when its socket
+    stopped taking output, NO_DEADLINE while it takes output. `replies` are the queues in which the
+    broker's responses wait for it, by reply-to address.
     """
 
-    def __init__(self, container: Container, transport: Transport, address: str) -> None:
+    def __init__(self, container: Container, transport: Transport, entrance: Entrance) -> None:
         self.container: Final = container
-        self.address: Final = address
+        self.entrance: Final = entrance
         self.id: Final[i64] = container.next_peer_id()
         self.container_id = ""
-        self.user = ""
-        self.claimed_user = ""
         self.claim: Claim = Claim(exclusive=False)
         self.is_open = False
         self.rests = False  # enough of its frames were handled in this turn of the event loop
@@ -156,13 +161,17 @@ class Peer(ConnectionOwner):
         self._is_due = False
         self._input_holds: i64 = 0
         self._alarm: Final = ConnectionTimer(self)
-        authenticator = container.authenticator
+        exchange = container.authenticator.begin(entrance)
+        anonymous = exchange.anonymous()
+        self.identity: Identity = NOT_LOGGED_IN if anonymous is None else anonymous
+        self._exchange: Exchange | None = exchange
+        self._needed: list[Right] | None = None
         self.connection: Final = Connection(
             self,
             container.limits,
             container_id=container.name,
-            mechanisms=authenticator.mechanisms(),
-            requires_sasl=authenticator.requires_sasl(),
+            mechanisms=exchange.mechanisms(),
+            requires_sasl=anonymous is None,
             now_ms=container.clock.now_ms(),
         )
         self.deadline_changed()
@@ -315,12 +324,22 @@ class Peer(ConnectionOwner):
     def deadline_changed(self) -> None:
         self._alarm.set(self.container.router.timer_queue, self.connection.next_deadline_ms)
 
-    def authenticate(self, mechanism: str, response: bytes) -> None:
-        self.container.authenticator.authenticate(self, mechanism, response)
+    def authenticate(self, mechanism: str, response: bytes | None) -> None:
+        if self._exchange is not None:
+            self._exchange.start(self, mechanism, response)
 
-    def authenticated(self, user: str) -> None:
-        """Let the client in as `user`, or as anonymous if that is empty."""
-        self.user = user
+    def challenge_answered(self, response: bytes) -> None:
+        if self._exchange is not None:
+            self._exchange.answer(self, response)
+
+    def challenged(self, challenge: bytes) -> None:
+        """Send the client a challenge of its mechanism."""
+        self.connection.sasl_challenge(challenge, self.container.clock.now_ms())
+
+    def authenticated(self, identity: Identity) -> None:
+        """Let the client in."""
+        self.identity = identity
+        self._exchange = None
         self.connection.sasl_outcome(SASL_OK, self.container.clock.now_ms())
 
     def rejected(self, reason: str) -> None:
@@ -336,6 +355,7 @@ class Peer(ConnectionOwner):
 
     def opened(self, open: Open) -> None:
         container = self.container
+        self._exchange = None
         self.container_id = open.container_id
         try:
             if container.closing:
@@ -343,11 +363,14 @@ class Peer(ConnectionOwner):
             if "\0" in open.container_id:
                 raise ConnectionFault(INVALID_FIELD, "a container-id has no NUL")
             self.claim = claim_of(open)
+            self._check_login()
+            self.demand(CONNECT, Resource(CONNECTION, self.entrance.listener))
             container.admit(self, open, self.claim)
         except ConnectionFault as fault:
-            container.stats.connections_refused += 1
-            container.watcher.refused(self, str(fault))
-            self.connection.refuse(fault, properties={ESTABLISHMENT_FAILED: True})
+            self._refuse_connection(fault)
+            return
+        except NotPermitted as refusal:
+            self._refuse_connection(ConnectionFault(UNAUTHORIZED_ACCESS, str(refusal)))
             return
         self.is_open = True
         container.stats.connections_opened += 1
@@ -357,13 +380,27 @@ class Peer(ConnectionOwner):
         )
         container.watcher.opened(self)
 
+    def _check_login(self) -> None:
+        """Raise ConnectionFault if the login has ended since: reviews leave such a client out."""
+        current = self.container.authenticator.current(self.identity)
+        if current is None:
+            raise ConnectionFault(CONNECTION_FORCED, LOGIN_ENDED)
+        self.identity = current
+
+    def _refuse_connection(self, fault: ConnectionFault) -> None:
+        self.container.stats.connections_refused += 1
+        self.container.watcher.refused(self, str(fault))
+        self.connection.refuse(fault, properties={ESTABLISHMENT_FAILED: True})
+
     def incoming_attached(self, link: IncomingLink, attach: Attach) -> None:
         try:
             if isinstance(attach.target, Coordinator):
                 LinkCoordinator(self, link, self._all_transactions()).attach(attach)
                 return
             request = publish_request(attach)
+            self._needed = []
             ProducerEndpoint(self, link, request).attach(attach)
+            self._attached(link, incoming=True)
         except RoutingError as refusal:
             self._refuse(link, as_link_fault(refusal))
         except LinkFault as fault:
@@ -373,14 +410,44 @@ class Peer(ConnectionOwner):
         try:
             if attach.has_unsettled and attach.incomplete_unsettled:
                 raise LinkFault(NOT_IMPLEMENTED, "resuming deliveries")
+            self._needed = []
             if attach.source is None:
                 Lookup(self, link).attach(attach)
             else:
                 ConsumerEndpoint(self, link).attach(attach, consume_request(attach))
+            self._attached(link, incoming=False)
         except RoutingError as refusal:
             self._refuse(link, as_link_fault(refusal))
         except LinkFault as fault:
             self._refuse(link, fault)
+
+    # -- rights
+
+    def may(self, verb: str, resource: Resource) -> Decision:
+        """Decide whether the client may do that: all rights of AMQP clients are decided here."""
+        return self.container.access.decide(
+            self.identity, verb, resource, entrance=self.entrance, client_id=self.container_id
+        )
+
+    def demand(self, verb: str, resource: Resource) -> None:
+        """Raise NotPermitted unless the client may do that; count and report the refusal.
+
+        During an attach, the right is noted as one that the link needs for as long as it lives.
+        """
+        decision = self.may(verb, resource)
+        if not decision.allowed:
+            self.container.stats.access_denied += 1
+            refusal = decision.text(verb, resource)
+            self.container.watcher.denied(self, refusal)
+            raise NotPermitted(refusal)
+        if self._needed is not None and verb not in AT_ONCE:
+            self._needed.append(Right(verb, resource))
+
+    def _attached(self, link: Link, *, incoming: bool) -> None:
+        """Register the rights that the attach of `link` needed."""
+        if self._needed:
+            self.container.note_rights(self, link, self._needed, incoming=incoming)
+        self._needed = None
 
     def _all_transactions(self) -> Transactions:
         if self._transactions is None:
@@ -397,6 +464,7 @@ class Peer(ConnectionOwner):
             joined.work.doom(fault)
 
     def _refuse(self, link: Link, fault: LinkFault) -> None:
+        self._needed = None
         self.container.stats.links_refused += 1
         link.refuse(fault)
 

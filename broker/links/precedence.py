@@ -25,8 +25,13 @@ class Precedence:
         self.exclusive: Final = exclusive
 
 
+USUAL: Final = Precedence()
+
+
 def precedence_of(properties: dict[str, object]) -> Precedence:
     """Return the precedence that a receiver's attach requests; raise LinkFault if it is invalid."""
+    if not properties:
+        return USUAL
     return Precedence(
         priority=_priority(properties.get(PRIORITY)),
         exclusive=_exclusive(properties.get(EXCLUSIVE)),

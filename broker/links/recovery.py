@@ -10,10 +10,9 @@ from broker.links.leased import LeasedMessages
 from broker.links.merging import Merging
 from broker.message import AT_ONCE
 from broker.routing.addresses.address import Address
-from broker.routing.entries.record_mapping import HELD_PLACES, as_entry
+from broker.routing.entries.record_mapping import HELD_PLACES
 from broker.routing.queues.commit_gate import NOWHERE
 from broker.routing.queues.node import TOPIC
-from broker.routing.queues.paging import recover
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
 from broker.routing.topics.subscription import SubscriptionExpiry, SubscriptionSpec
@@ -51,7 +50,7 @@ class Recovery:
         self._messages: Final[list[StoredMessage]] = []
         self._leased: Final = LeasedMessages(router, batch)
         self.merging: Final = Merging(router, batch, self._messages.append)
-        router.suspect()
+        router.context.suspect()
 
     def nodes(self, stored: list[StoredNode], leases: StoredLeases) -> None:
         """Restore all queues and topics. Those with `leases` are exempt from merging."""
@@ -99,18 +98,18 @@ class Recovery:
 
     def sink(self, stored: StoredSink) -> None:
         """Restore which batch a query has committed last."""
-        self._router.stages.bring_back_sink(stored)
+        self._router.staging_area.bring_back_sink(stored)
 
     def stage(self, stored: StoredStage) -> None:
         """Restore a stage, which its query has not committed. Call it after nodes and sinks."""
-        self._router.stages.bring_back(stored, self._batch)
+        self._router.staging_area.bring_back(stored, self._batch)
 
     def deliveries(self, delivered: dict[str, int]) -> None:
         """Restore the position up to which messages may have been delivered, by queue."""
         for name, position in delivered.items():
             queue = self._queue(name)
             if queue is not None:
-                queue.gate.restore(position)
+                queue.persistence.restore(position)
                 self._suspected.append(queue)
 
     def places(self, part: StoredPlaces) -> None:
@@ -119,7 +118,7 @@ class Recovery:
             number = part.numbers[index]
             if part.queues[index] == STAGED:
                 place, size = part.positions[index], part.sizes[index]
-                self._router.stages.place(number, place, size=size, batch=self._batch)
+                self._router.staging_area.place(number, place, size=size, batch=self._batch)
                 continue
             if self.merging.takes(part.queues[index], part.positions[index], number):
                 continue
@@ -131,8 +130,7 @@ class Recovery:
             if part.deliver_at_ms[index] != AT_ONCE or part.positions[index] >= HELD_PLACES:
                 self._scheduled.append(number)
                 continue
-            recover(
-                queue,
+            queue.bring_back_place(
                 number=number,
                 place=part.positions[index],
                 size=part.sizes[index],
@@ -170,12 +168,12 @@ class Recovery:
                 self._router.moves.bring_back(queue, stored)
             elif queue is not None:
                 queue.bring_back(
-                    as_entry(queue, stored, stored.position // 10), stored.deliver_at_ms
+                    queue.entry_of(stored, stored.position // 10), stored.deliver_at_ms
                 )
         self._messages.clear()
         for queue in self._suspected:
             if queue.contents() == 0:
-                queue.gate.restore(NOWHERE)  # it is empty: its positions begin anew
+                queue.persistence.restore(NOWHERE)  # it is empty: its positions begin anew
 
 
 def _position(stored: StoredMessage) -> int:

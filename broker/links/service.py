@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 REQUEST_CREDIT: Final[i64] = 8
 """Maximum requests that a link may send ahead.
 
-One may cost as much as thousands of messages (R9).
+One may cost as much as thousands of messages (`docs/design/hostile-input.md` R9).
 """
 
 REPLIES_MAX: Final = 100
@@ -56,7 +56,11 @@ class ServiceNode(Consumable):
 
     def __init__(self, peer: Peer, service: Service, *, reply_to: str) -> None:
         super().__init__(
-            address=MANAGEMENT, kind=QUEUE, policy=REPLY_POLICY, pacing_mark=0, owner=peer.id
+            address=MANAGEMENT,
+            kind=QUEUE,
+            policy=REPLY_POLICY,
+            context=peer.container.router.context,
+            owner=peer.id,
         )
         self._peer: Final = peer
         self._service: Final = service
@@ -75,7 +79,7 @@ class ServiceNode(Consumable):
         queue = Queue(
             address=MANAGEMENT,
             policy=REPLY_POLICY,
-            router=self._peer.container.router,
+            context=self.context,
             owner=self.owner,
         )
         queue.attach_consumer(consumer)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from broker.amqp.errors import INVALID_FIELD, UNAUTHORIZED_ACCESS, LinkFault
+from broker.amqp.errors import INVALID_FIELD, LinkFault
+from broker.links.access import LEASE, lease_resource, named_resource
 from broker.links.slices import LeaseSlice
 from broker.routing.addresses.identity import identity_of
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.participants import Consumer
-from broker.routing.errors import NoSuchNode
+from broker.routing.errors import LeaseGone, NoSuchNode
 
 if TYPE_CHECKING:
     from broker.links.attach import ConsumeRequest
@@ -24,13 +25,16 @@ def read_slice(peer: Peer, request: ConsumeRequest, wanted: LeaseSlice) -> Slice
     container = peer.container
     if not request.copies:
         raise LinkFault(INVALID_FIELD, "a slice is read with distribution-mode copy")
-    if not container.authenticator.is_administrator(peer.user):
-        raise LinkFault(UNAUTHORIZED_ACCESS, "only an administrator may read what is leased")
-    leases = container.router.leases
+    router = container.router
+    peer.demand(LEASE, named_resource(router, request.address or ""))
+    leases = router.leases
+    lease = leases.find(wanted.lease)
+    if not peer.may(LEASE, lease_resource(lease)).allowed:
+        # it is one of another queue, of which the client must not learn
+        raise LeaseGone(f"gone: there is no lease {wanted.lease:.255}")
     entries = leases.slice_of(
         wanted.lease, wanted.fencing_token, wanted.batch_number, index=wanted.index
     )
-    lease = leases.find(wanted.lease)
     subscription = lease.subscription
     address = lease.queue.address
     if subscription is not None and subscription.identity is not None:

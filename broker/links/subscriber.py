@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.amqp.outcomes import Outcome
 from broker.amqp.terminus import MOVE, Source
+from broker.links.access import END, demand_subscribing, demand_subscription
 from broker.links.attach import GLOBAL, OUTCOMES, SHARED, ConsumeRequest
 from broker.links.dynamic import DynamicTerminus, dynamic_properties
 from broker.routing.addresses.address import Address
@@ -14,7 +15,7 @@ from broker.routing.errors import HeldExclusively, NoSuchNode
 from broker.routing.queues.node import TOPIC, Node
 from broker.routing.topics.subscription import (
     PRIVATE_ROW,
-    QUEUE_FACTS,
+    QUEUE_TRAITS,
     AttachVerdict,
     Subscription,
     SubscriptionExpiry,
@@ -71,14 +72,14 @@ def subscribe(
         peer.withhold()
     subscriptions.give_up((peer.container_id, link.name), batch)
     container.hold(
-        peer.container_id, link, incoming=False, facts=request.facts, subscription=joined
+        peer.container_id, link, incoming=False, traits=request.traits, subscription=joined
     )
     return joined, goes_on
 
 
 def check_name(holder: LinkRegistration | None) -> None:
     """Raise HeldExclusively if a queue's link may not steal the name (SUB-26, SUB-40)."""
-    if holder is not None and QUEUE_FACTS.differ_from(holder.facts):
+    if holder is not None and QUEUE_TRAITS.differ_from(holder.traits):
         raise HeldExclusively(AttachVerdict.LINK_MEANS_ANOTHER.value)
 
 
@@ -94,17 +95,20 @@ def _meant(
     router = peer.container.router
     subscriptions = router.subscriptions
     batch = peer.container.journal.batch
-    row = row_of(request.facts, link_name=link_name, container_id=peer.container_id)
+    row = row_of(request.traits, link_name=link_name, container_id=peer.container_id)
     holder = peer.container.holder(peer.container_id, link_name)
     held = None if holder is None else holder.subscription
-    said = None if holder is None else holder.facts
+    said = None if holder is None else holder.traits
     interest = _interest(peer, address, request)
-    there: Subscription | None = None
-    if (
-        subscriptions.check(request.facts, row, interest, link=said, held=held)
-        is AttachVerdict.RESUME
-    ):
-        there = subscriptions.find(row)
+    there = subscriptions.find(row)
+    demand_subscribing(peer, address, row, there=there, creates=request.creates)
+    verdict = subscriptions.check(request.traits, row, interest, link=said, held=held)
+    if verdict is AttachVerdict.RESUME:
+        assert there is not None
+    elif there is not None:
+        # it ends with its backlog, since the topic or the selector is another (SUB-21)
+        demand_subscription(peer, END, there)
+        there = None
     elif row.identity is None and held is not None and held.interest.is_like(interest):
         there = held
     elif row.identity is None:
@@ -116,7 +120,9 @@ def _meant(
     found = router.topic_of(address, batch, owner=peer.id, create=request.creates)
     if found is not None:
         router.check_consumable(found, peer.id)
-    return subscriptions.begin(row, interest, request.terms, topic=found, batch=batch)
+    return subscriptions.begin(
+        row, interest, request.terms, topic=found, batch=batch, owner=peer.identity.user
+    )
 
 
 def _own(
@@ -156,7 +162,7 @@ def source_of(
     capabilities = [kind]
     if subscription.is_shared:
         capabilities.append(SHARED)
-    if subscription.is_global():
+    if subscription.is_global:
         capabilities.append(GLOBAL)
     terms = subscription.terms
     return Source(

@@ -1,10 +1,14 @@
 """The sockets on which the broker accepts AMQP connections."""
 
+from __future__ import annotations
+
 import asyncio
 import socket
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from broker.links.container import Container
+from broker.listener_settings import ListenerSettings
 from broker.net.loop_timer import LoopTimer
 from broker.net.socket_protocol import SocketProtocol
 
@@ -14,51 +18,129 @@ CUT_OFF_S: Final = 1.0
 BACKLOG: Final = 4096
 """Connections that may wait in the kernel: a fleet of clients reconnects all at once."""
 
+TLS_WATCH_S: Final = 30.0
+"""Seconds between two looks at the files of certificates."""
+
 
 class Listener:
-    """A TCP listener of one container. `stall_timeout_ms` applies to new connections."""
+    """One listening address. `port` is the port in use once it listens."""
 
-    def __init__(self, container: Container, *, stall_timeout_ms: int) -> None:
-        self._container = container
-        self.stall_timeout_ms = stall_timeout_ms
+    def __init__(self, settings: ListenerSettings) -> None:
+        self.settings: Final = settings
+        self.port = settings.port
         self._server: asyncio.Server | None = None
-        self._timer: LoopTimer | None = None
-        self._pumps: set[SocketProtocol] = set()
 
-    async def listen(self, host: str, port: int) -> int:
-        """Accept connections on `host`. Return the port in use, which the kernel chooses for 0."""
-        loop = asyncio.get_running_loop()
-        self._timer = LoopTimer(self._container, loop)
-        self._server = await loop.create_server(
-            lambda: SocketProtocol(
-                self._container, self._pumps, stall_timeout_ms=self.stall_timeout_ms
-            ),
-            host,
-            port,
+    def url(self) -> str:
+        """Return the URL; if the settings leave the port to the kernel, once it listens."""
+        return self.settings.url(self.port)
+
+    async def listen(self, listeners: Listeners) -> None:
+        """Accept connections. Raise OSError, with the URL as its file name, if that fails."""
+        try:
+            self.port = await self._listen(lambda: SocketProtocol(listeners, self.settings))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.url()) from None
+
+    async def _listen(self, make_protocol: Callable[[], SocketProtocol]) -> int:
+        self._server = await asyncio.get_running_loop().create_server(
+            make_protocol,
+            self.settings.bind,
+            self.port,
             backlog=BACKLOG,
             family=socket.AF_UNSPEC,
         )
-        name = self._server.sockets[0].getsockname()
-        return int(name[1])
+        return int(self._server.sockets[0].getsockname()[1])
 
     def stop_accepting(self) -> None:
         """Refuse new connections; open ones stay."""
         if self._server is not None:
             self._server.close()
 
+    async def ended(self) -> None:
+        """Wait, after `stop_accepting`, until no connection is being accepted any more."""
+
+    def reload_tls(self) -> str | None:
+        """Use the certificates that the files have now; return why the former ones stay, if so."""
+        return None
+
+    def watch_tls(self) -> None:
+        """Use changed certificates, and report those that are about to end."""
+
+
+def listener_of(settings: ListenerSettings, container: Container) -> Listener:
+    """Return the listener of `settings`. Raise TlsError if its certificates cannot be used."""
+    if settings.tls is None:
+        return Listener(settings)
+    # a broker without TLS is spared its modules
+    from broker.net.tls_listener import TlsListener
+
+    return TlsListener(settings, settings.tls, container)
+
+
+class Listeners:
+    """All listeners of one container, and their connections.
+
+    `stall_timeout_ms` applies to new connections. Raise TlsError if certificates cannot be used.
+    """
+
+    def __init__(
+        self, container: Container, settings: Sequence[ListenerSettings], *, stall_timeout_ms: int
+    ) -> None:
+        self.container: Final = container
+        self.stall_timeout_ms = stall_timeout_ms
+        self.each: Final = [listener_of(one, container) for one in settings]
+        self.connections: Final[set[SocketProtocol]] = set()
+        self._timer: LoopTimer | None = None
+        self._tls_watch: asyncio.TimerHandle | None = None
+
+    async def listen(self) -> None:
+        """Accept connections on every listener. Raise OSError if one of them cannot."""
+        self._timer = LoopTimer(self.container, asyncio.get_running_loop())
+        for listener in self.each:
+            await listener.listen(self)
+        if any(listener.settings.tls is not None for listener in self.each):
+            self._look_after_tls()
+
+    def _look_after_tls(self) -> None:
+        self.watch_tls()
+        loop = asyncio.get_running_loop()
+        self._tls_watch = loop.call_later(TLS_WATCH_S, self._look_after_tls)
+
+    def reload_tls(self) -> list[str]:
+        """Use the certificates that the files have now, for new connections.
+
+        Return why a listener goes on with the former ones, for each that does.
+        """
+        refusals = [listener.reload_tls() for listener in self.each]
+        return [refusal for refusal in refusals if refusal is not None]
+
+    def watch_tls(self) -> None:
+        """Use changed certificates, and report those that are about to end."""
+        for listener in self.each:
+            listener.watch_tls()
+
+    def stop_accepting(self) -> None:
+        """Refuse new connections; open ones stay."""
+        if self._tls_watch is not None:
+            self._tls_watch.cancel()
+        for listener in self.each:
+            listener.stop_accepting()
+
     def drop_connections(self) -> int:
         """Cut off every connection at once, as a failing network does. Return their number."""
-        pumps = list(self._pumps)
-        for pump in pumps:
-            pump.cut()
-        return len(pumps)
+        open_now = list(self.connections)
+        for connection in open_now:
+            connection.cut()
+        return len(open_now)
 
     async def close(self, patience_s: float) -> None:
         """Wait `patience_s` for clients to leave, and cut off the rest. No timer fires later."""
         self.stop_accepting()
+        for listener in self.each:
+            await listener.ended()
         waited = await self._until_gone(patience_s)
-        for pump in list(self._pumps):
-            pump.abort()
+        for connection in list(self.connections):
+            connection.abort()
         if not waited:
             await self._until_gone(CUT_OFF_S)
         if self._timer is not None:
@@ -66,7 +148,7 @@ class Listener:
 
     async def _until_gone(self, patience_s: float) -> bool:
         """Return whether all connections have ended within `patience_s`."""
-        gone = [pump.gone() for pump in self._pumps]
+        gone = [connection.gone() for connection in self.connections]
         if not gone:
             return True
         _, left = await asyncio.wait(gone, timeout=patience_s)

@@ -12,12 +12,16 @@ import structlog
 
 from broker.links.container import Watcher
 from broker.links.peer import Peer
+from broker.security.identity import Identity
 
 TEXT_MAX: Final = 256
 
 
 def printable(text: str) -> str:
-    """Return a peer's text, cut and escaped, so that it forges no lines (`reliability.md` S8)."""
+    """Return a peer's text, cut and escaped, so that it forges no lines.
+
+    `docs/design/hostile-input.md` S8 says what else protects the log.
+    """
     cut = text if len(text) <= TEXT_MAX else text[:TEXT_MAX] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
@@ -34,6 +38,9 @@ class Log(Watcher):
     def refused(self, peer: Peer, reason: str) -> None:
         self._log.warning("connection refused", reason=printable(reason), **self._facts(peer))
 
+    def denied(self, peer: Peer, refusal: str) -> None:
+        self._log.warning("access denied", refusal=printable(refusal), **self._facts(peer))
+
     def closed(self, peer: Peer, reason: str) -> None:
         self._log.info("connection closed", reason=printable(reason), **self._facts(peer))
 
@@ -45,9 +52,10 @@ class Log(Watcher):
             **self._facts(peer),
         )
 
-    def managed(self, peer: Peer, change: dict[str, str]) -> None:
+    def managed(self, identity: Identity, address: str, change: dict[str, str]) -> None:
         facts = {name: printable(text) for name, text in change.items()}
-        self._log.info("management change", **facts, **self._facts(peer))
+        facts.update(address=address, user=printable(identity.name()))
+        self._log.info("management change", **facts)
 
     def noticed(self, notice: str) -> None:
         self._log.warning(printable(notice))
@@ -57,12 +65,12 @@ class Log(Watcher):
 
     def _facts(self, peer: Peer) -> dict[str, str]:
         facts = {
-            "address": peer.address,
+            "address": peer.entrance.address,
             "container_id": printable(peer.container_id),
-            "user": printable(peer.user) or "anonymous",
+            "user": printable(peer.identity.name()),
         }
-        if peer.claimed_user:
-            facts["claimed_user"] = printable(peer.claimed_user)
+        if peer.identity.claimed_user:
+            facts["claimed_user"] = printable(peer.identity.claimed_user)
         return facts
 
 

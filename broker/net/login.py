@@ -1,16 +1,25 @@
-"""SASL authentication by the users file, with the slow hash off the event loop."""
+"""Logins by the users file: who may enter, by which mechanisms, and with which roles."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from broker.amqp.errors import Fault
-from broker.amqp.sasl import ANONYMOUS, PLAIN, claimed_name, plain_credentials
-from broker.links.container import Authenticator
-from broker.links.peer import Peer
-from broker.net.password_checks import PasswordChecks, PasswordVerdict, PendingLogin, refusal_of
-from broker.security.authenticate import Users
-from broker.security.turns import source_of
+from broker.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN
+from broker.clock import Clock, SystemClock
+from broker.links.authenticator import Authenticator, Exchange
+from broker.net.login_exchange import LoginExchange
+from broker.net.password_checks import PasswordChecks, refusal_of
+from broker.security.account import UsersError
+from broker.security.authenticate import is_loopback
+from broker.security.entrance import Entrance
+from broker.security.identity import ADMIN, APPLICATION, Identity
+from broker.security.scram_verifier import ScramHash
+from broker.security.throttle import LoginThrottle
+from broker.security.turns import TooManyLogins, source_of
+from broker.security.users import Users
+
+SCRAM: Final = (ScramHash.SHA_512.value, ScramHash.SHA_256.value)
+"""The mechanisms that prove a password without sending it, the better one first."""
 
 
 class Login(Authenticator):
@@ -18,84 +27,119 @@ class Login(Authenticator):
 
     While any client may enter and there are no users, PLAIN with any name and password enters as
     `anonymous` too: many clients always send both. The name is shown to operators, and has no
-    other effect.
+    other effect. `plain_always` lists PLAIN even where others could read the password.
+    `scram_refused` says why the users file could not take a user's verifiers; None if it could.
     """
 
-    def __init__(self, users: Users, *, anonymous: bool, all_administer: bool = False) -> None:
+    def __init__(
+        self,
+        users: Users,
+        *,
+        anonymous: bool,
+        all_administer: bool = False,
+        plain_always: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
         self.users = users
         self.anonymous = anonymous
+        self.plain_always = plain_always
         self._all_administer = all_administer
-        self._checks: Final = PasswordChecks(self._verify)
+        self._clock: Final = SystemClock() if clock is None else clock
+        self.checks: Final = PasswordChecks(self._verify, is_throttled=self.is_throttled)
+        self.throttle: Final = LoginThrottle()
+        self.scram_refused: str | None = None
+        if users.everyone_has_scram():
+            import scramp  # noqa: F401 - it takes 70 ms, which no login is to wait for
 
     def adopt(self, other: Login) -> None:
-        """Use the users and rules of `other` from now on. Open connections stay."""
+        """Use the users and rules of `other` from now on."""
         self.users = other.users
         self.anonymous = other.anonymous
+        self.plain_always = other.plain_always
         self._all_administer = other._all_administer
 
-    def mechanisms(self) -> list[str]:
-        if self.anonymous:
+    def begin(self, entrance: Entrance) -> Exchange:
+        return LoginExchange(self, entrance)
+
+    def takes_any_name(self) -> bool:
+        """Return whether PLAIN enters with any name and password."""
+        return self.anonymous and not self.users.exist()
+
+    def mechanisms(self, entrance: Entrance) -> list[str]:
+        """Return the mechanisms for a client, which chooses the first that it knows.
+
+        Most clients prefer SCRAM, whether the user has a verifier for it or not: it is listed once
+        every user with a password has them.
+        """
+        if self.takes_any_name():
             return [PLAIN, ANONYMOUS]
-        return [PLAIN] if self.users.exist() else []
+        offered = [] if self.user_by_certificate(entrance) is None else [EXTERNAL]
+        if self.users.everyone_has_scram():
+            offered += SCRAM
+        if self.plain_always or entrance.is_tls or is_loopback(entrance.host):
+            offered.append(PLAIN)
+        if self.anonymous:
+            offered.append(ANONYMOUS)
+        return offered or list(SCRAM)
 
-    def requires_sasl(self) -> bool:
-        return not self.anonymous
+    def user_by_certificate(self, entrance: Entrance) -> str | None:
+        """Return the user for whom the client's certificate stands; None unless it is one user."""
+        name = entrance.certificate_name
+        users = self.users.named_by_certificate(name) if name else []
+        return users[0] if len(users) == 1 and self.users.may_use(users[0], EXTERNAL) else None
 
-    def is_administrator(self, user: str) -> bool:
-        return self._all_administer or self.users.is_administrator(user)
+    def anonymous_identity(self, mechanism: str = "", *, claimed_user: str = "") -> Identity:
+        """Return the identity of a client that has no login."""
+        roles = frozenset({ADMIN if self._all_administer else APPLICATION})
+        return Identity("", roles=roles, mechanism=mechanism, claimed_user=claimed_user)
 
-    async def knows(self, user: str, password: str, *, host: str) -> bool:
-        if self.users.recall(user, password):
-            return True
-        return await self._checks.verdict(source_of(host), user, password)
+    def identity_of(self, user: str, mechanism: str = "") -> Identity:
+        """Return the identity of `user`, whose password was right."""
+        return Identity(
+            user,
+            roles=frozenset({ADMIN}) if self._all_administer else self.users.roles_of(user),
+            mechanism=mechanism,
+            credential_version=self.users.version_of(user) or 0,
+        )
 
-    def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:
-        if mechanism not in self.mechanisms():
-            peer.rejected(f"mechanism {mechanism} is not offered")
-        elif mechanism == ANONYMOUS:
-            peer.authenticated("")
-        else:
-            try:
-                self._authenticate_plain(peer, response)
-            except Fault as fault:
-                peer.rejected(str(fault))
+    def current(self, identity: Identity) -> Identity | None:
+        if identity.user == "":
+            # a reload that keeps such clients out from now on leaves those that are in
+            return self.anonymous_identity(identity.mechanism, claimed_user=identity.claimed_user)
+        if self.users.version_of(identity.user) != identity.credential_version:
+            return None
+        return self.identity_of(identity.user, identity.mechanism)
 
-    def _authenticate_plain(self, peer: Peer, response: bytes) -> None:
-        if self.anonymous and not self.users.exist():
-            peer.claimed_user = claimed_name(response)
-            peer.authenticated("")
-            return
-        credentials = plain_credentials(response)
-        user, password = credentials.user, credentials.password
-        if credentials.authorization not in ("", user):
-            peer.rejected(f"user {user!r} may not act for another")
-        elif self.users.recall(user, password):
-            peer.authenticated(user)
-        else:
-            asker = PeerAsker(peer, user)
-            self._checks.ask(asker.source, user, password, asker=asker)
+    async def identify(self, user: str, password: str, entrance: Entrance) -> Identity | None:
+        source = source_of(entrance.host)
+        if self.is_throttled(source, user):
+            raise TooManyLogins(refusal_of(source))
+        known = self.users.recall(user, password)
+        if not known:
+            known = await self.checks.verdict(source, user, password)
+        self.note(source, user, success=known)
+        return self.identity_of(user) if known else None
+
+    # -- failed logins
+
+    def is_throttled(self, source: str, user: str) -> bool:
+        """Return whether logins of `user` from `source` have failed too often to check one now."""
+        now_ms = int(self._clock.now_ms())
+        return self.throttle.allowed_at(source, user, now_ms) > now_ms
+
+    def note(self, source: str, user: str, *, success: bool) -> int:
+        """Note the outcome of a login; return the failures of `user` to report, mostly 0."""
+        if success:
+            self.throttle.succeeded(source, user)
+            return 0
+        return self.throttle.failed(source, user, int(self._clock.now_ms()))
 
     def _verify(self, user: str, password: str) -> bool:
-        return self.users.check(user, password)
-
-
-class PeerAsker(PendingLogin):
-    """A connection that waits for its SASL outcome."""
-
-    def __init__(self, peer: Peer, user: str) -> None:
-        self._peer: Final = peer
-        self._user: Final = user
-        self.source: Final = source_of(peer.address.rpartition(":")[0])
-
-    def is_gone(self) -> bool:
-        return self._peer.connection.is_over
-
-    def told(self, verdict: PasswordVerdict) -> None:
-        peer = self._peer
-        if verdict is PasswordVerdict.RIGHT:
-            peer.authenticated(self._user)
-        elif verdict is PasswordVerdict.WRONG:
-            peer.rejected(f"user {self._user!r}: unknown, or the password is wrong")
-        else:
-            peer.undecided(refusal_of(self.source))
-        peer.container.run_round()
+        """Check a password, in a thread. A right one gives the user verifiers for SCRAM."""
+        right = self.users.check(user, password)
+        if right and user in self.users.without_scram():
+            try:
+                self.users.complete_scram(user, password)
+            except UsersError as error:  # the login is right all the same
+                self.scram_refused = str(error)
+        return right

@@ -81,8 +81,14 @@ class PasswordChecks:
     """
 
     def __init__(
-        self, verify: Callable[[str, str], bool], *, turns: Turns[Check] | None = None
+        self,
+        verify: Callable[[str, str], bool],
+        *,
+        turns: Turns[Check] | None = None,
+        is_throttled: Callable[[str, str], bool] | None = None,
     ) -> None:
+        """`is_throttled` tells, by source and user, whether a login has no check for now."""
+        self._is_throttled: Final = is_throttled
         self._verify: Final = verify
         self._turns: Final = Turns[Check]() if turns is None else turns
         self._waiting: Final[dict[Credentials, Check]] = {}
@@ -118,8 +124,12 @@ class PasswordChecks:
             del self._waiting[check.credentials]
             if all(asker.is_gone() for asker in check.askers):
                 continue
+            source, user, password = check.credentials
+            # asked now, as logins that were checked since this one came may have failed
+            if self._is_throttled is not None and self._is_throttled(source, user):
+                check.tell(PasswordVerdict.UNCHECKED)
+                continue
             self._running += 1
-            _, user, password = check.credentials
             done = asyncio.get_running_loop().run_in_executor(None, self._verify, user, password)
             done.add_done_callback(partial(self._done, check))
 
@@ -138,4 +148,4 @@ class PasswordChecks:
 
 def refusal_of(source: str) -> str:
     """Return the reason why a login from `source` was not checked."""
-    return f"too many logins from {source} wait for their password check; try again later"
+    return f"too many logins from {source} have failed, or wait for their check; try again later"

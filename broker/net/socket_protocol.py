@@ -5,11 +5,18 @@ back through the transport. A full transport stops deliveries to its peer; one t
 ends the connection. Nothing here is called per message.
 """
 
-import asyncio
-from typing import Final, cast
+from __future__ import annotations
 
-from broker.links.container import Container
+import asyncio
+from typing import TYPE_CHECKING, Final, cast
+
 from broker.links.peer import Peer, Transport
+from broker.listener_settings import ListenerSettings
+from broker.net.certificate_name import certificate_name
+from broker.security.entrance import Entrance
+
+if TYPE_CHECKING:
+    from broker.net.listener import Listeners
 
 WRITE_BUFFER_HIGH: Final = 1024 * 1024
 WRITE_BUFFER_LOW: Final = 256 * 1024
@@ -21,12 +28,10 @@ STALLED_AT: Final = 4 * 1024 * 1024
 class SocketProtocol(asyncio.Protocol, Transport):
     """The asyncio protocol of one connection, and the transport of its peer."""
 
-    def __init__(
-        self, container: Container, pumps: "set[SocketProtocol]", *, stall_timeout_ms: int
-    ) -> None:
-        self._container = container
-        self._pumps = pumps
-        self._stall_timeout_ms = stall_timeout_ms
+    def __init__(self, listeners: Listeners, listener: ListenerSettings) -> None:
+        self._listeners = listeners
+        self._listener = listener
+        self._stall_timeout_ms = listeners.stall_timeout_ms
         self._stalled: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._peer: Peer | None = None
@@ -38,13 +43,14 @@ class SocketProtocol(asyncio.Protocol, Transport):
         # uvloop's transports do everything that asyncio's do, but are not derived from them
         transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH, low=WRITE_BUFFER_LOW)
-        if self._container.closing:
+        container = self._listeners.container
+        if container.closing:
             # accepted by the loop before the stop, handed over after it
             transport.abort()
             return
         self._transport = transport
-        self._pumps.add(self)
-        self._peer = Peer(self._container, self, address_of(transport))
+        self._listeners.connections.add(self)
+        self._peer = Peer(container, self, entrance_of(transport, self._listener))
 
     def data_received(self, data: bytes) -> None:
         if self._peer is not None:
@@ -57,7 +63,7 @@ class SocketProtocol(asyncio.Protocol, Transport):
         peer = self._peer
         self._transport = None
         self._peer = None
-        self._pumps.discard(self)
+        self._listeners.connections.discard(self)
         self._cancel_stall()
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
@@ -87,7 +93,7 @@ class SocketProtocol(asyncio.Protocol, Transport):
         if self._peer is not None:
             self._peer.output_drained()
 
-    def gone(self) -> "asyncio.Future[None]":
+    def gone(self) -> asyncio.Future[None]:
         """Return a future that is done once the connection has ended.
 
         It is made on demand: only a stop of the broker asks for it.
@@ -152,9 +158,16 @@ class SocketProtocol(asyncio.Protocol, Transport):
             self._transport.close()
 
 
-def address_of(transport: asyncio.BaseTransport) -> str:
-    """Return the peer's address and port, for people to read; "unknown" if there is none."""
+def entrance_of(transport: asyncio.BaseTransport, listener: ListenerSettings) -> Entrance:
+    """Return how a new client has connected; its host is "unknown" if it has no address."""
     name = transport.get_extra_info("peername")
-    if isinstance(name, tuple) and len(name) >= 2:
-        return f"{name[0]}:{name[1]}"
-    return "unknown"
+    known = isinstance(name, tuple) and len(name) >= 2
+    encrypted = transport.get_extra_info("ssl_object")
+    return Entrance(
+        listener=listener.name,
+        kind=listener.kind,
+        host=str(name[0]) if known else "unknown",
+        port=int(name[1]) if known else 0,
+        is_tls=encrypted is not None,
+        certificate_name=certificate_name(encrypted, listener.tls),
+    )

@@ -1,4 +1,4 @@
-"""Needs of a JMS client: links, credit, outcomes (`jms-client-contract.md` 4 to 6, 13)."""
+"""Needs of a JMS client: links, credit, outcomes (`docs/design/jms-clients.md` 4 to 6, 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delayed delivery, as JMS clients ask for it (contract 4.4, 11.1)."""
+"""Delayed delivery, as JMS clients ask for it (`docs/design/jms-clients.md` 4.4, 11.1)."""
 
 from __future__ import annotations
 

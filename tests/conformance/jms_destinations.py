@@ -1,4 +1,7 @@
-"""Destinations for a JMS client: topics, temporary ones, browsers (contract 5, 8, 9)."""
+"""Destinations for a JMS client: topics, temporary ones, browsers.
+
+The clauses are sections of `docs/design/jms-clients.md` (5, 8, 9).
+"""
 
 from __future__ import annotations
 

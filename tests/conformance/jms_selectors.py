@@ -1,6 +1,6 @@
 """Selectors in detail: their consumers, the fields they see, several at once (5.2, 11.4).
 
-The clauses are those of the client contract.
+The clauses are sections of `docs/design/jms-clients.md`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Durable and shared subscriptions, selectors and no-local, as far as a broker has them.
 
-According to `jms-client-contract.md` 5.2 and 7, and to the mapping's working draft 10.
+According to `docs/design/jms-clients.md` 5.2 and 7, and to the mapping's working draft 10.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Local transactions, as far as a broker has them (contract 10, 13)."""
+"""Local transactions, as far as a broker has them (`docs/design/jms-clients.md` 10, 13)."""
 
 from __future__ import annotations
 

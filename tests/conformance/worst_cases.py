@@ -1,7 +1,7 @@
 """Cases that stop a careless broker, or occupy it for minutes: they run after all others.
 
-They are from `reliability.md` 2.1. Cases run in the order of their modules' names, so the name of
-this module matters.
+They are classes of `docs/design/hostile-input.md`. Cases run in the order of their modules'
+names, so the name of this module matters.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def main() -> int:
     for name in asked.faults or FAULTS:
         problems += len(run(name, FAULTS[name], asked).problems)
     if asked.postgres:
-        postgres.stop_server()
+        postgres.stop_servers()
     print(f"{problems or 'no'} problems")
     return 1 if problems else 0
 

@@ -1,4 +1,4 @@
-"""The faults by their names in `reliability.md` 4.2, with the number of cycles of each."""
+"""The faults by their names in `docs/design/faults.md`, with the number of cycles of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The promises of `reliability.md` 1.2 as checkers of a history; each yields the violations."""
+"""The promises of `docs/reliability.md` as checkers of a history; each yields the violations."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ async def database_lost(plan: Plan) -> Report:
         report.check(await server.stop() == 0, "the broker did not end with status 0")
     finally:
         await over(server, working)
-        postgres.stop_server()
+        postgres.stop_servers()
     verdict = judge(load.reading(drained))
     report.add(
         "F15 PostgreSQL is lost under mixed load", verdict, recorder=load.recorder, plan=plan

@@ -25,8 +25,8 @@ from tests.faults.producer import Producer, died, drained
 from tests.interop.broker_process import BrokerProcess, command
 from tests.support.socket_client import SocketClient
 
-DISK_MIB: Final = 14
-FOREIGN_MIB: Final = 6
+DISK_MIB: Final = 20
+FOREIGN_MIB: Final = 12
 """Size in MiB of a file on the disk that is not the broker's. Without it there is more room than
 the reserve and its slack, however full the broker's own files have made the rest."""
 

@@ -49,7 +49,9 @@ MUCH: Final = 24 * MEBIBYTE
 """Bytes of messages whose removal makes room in the file for producers, even on a full disk."""
 
 LARGE: Final = 32 * 1024
-"""Bytes per message with which the credit of all links does not fit into the ballast."""
+"""Bytes per message with which the credit of MANY_LINKS does not fit into the ballast."""
+
+MANY_LINKS: Final = 8
 
 
 @pytest.fixture
@@ -174,7 +176,8 @@ async def test_producers_that_have_more_credit_than_the_ballast_has_room(disk: P
     foreign = Foreign(disk)
     broker = BrokerProcess(disk, settings=settings(LEAST))
     async with AsyncExitStack() as stack:
-        all_ = await fillers(port_of(broker), stack, size=LARGE)
+        all_ = await fillers(port_of(broker), stack, links=MANY_LINKS, size=LARGE)
+        assert sum(filler.credit for filler in all_) * LARGE > 20 * MEBIBYTE, "the ballast has 16"
         foreign.fill()
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await asyncio.gather(*(filler.use_up() for filler in all_))

@@ -47,13 +47,13 @@ class Filler:
     async def send_until(self, over: Callable[[], bool]) -> None:
         """Send with all credit that the broker grants, until `over()`."""
         while not over():
-            while self.credit:
+            while self.credit > 0:
                 self._send()
             await self._hear()
 
     async def send_some(self, count: int) -> None:
         """Send `count` messages, for which credit must suffice; wait until all are accepted."""
-        while not self.credit:
+        while self.credit <= 0:
             await self._hear()
         for _ in range(count):
             self._send()
@@ -61,7 +61,7 @@ class Filler:
 
     async def use_up(self) -> None:
         """Send as many messages as there is credit left, and wait until all are accepted."""
-        while self.credit:
+        while self.credit > 0:
             self._send()
         await self.settle()
 
@@ -83,6 +83,7 @@ class Filler:
         except TimeoutError:
             return
         if isinstance(body, Flow) and body.handle == 0:
+            # negative where the broker has taken credit back that was used meanwhile
             self.credit = int(body.delivery_count + body.link_credit) - self.sent
         elif isinstance(body, Disposition):
             self.accepted += (body.first if body.last is None else body.last) - body.first + 1

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -98,7 +99,7 @@ async def received(client: SocketClient, address: str) -> bytes:
 def chunks(folder: Path) -> int:
     """Return the number of chunks in the store."""
     database = f"file:{folder}/data/store.db?mode=ro"
-    with sqlite3.connect(database, uri=True) as connection:
+    with closing(sqlite3.connect(database, uri=True)) as connection:
         return int(connection.execute("SELECT count(*) FROM chunk").fetchone()[0])
 
 

@@ -28,7 +28,7 @@ KILLS = 3
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    started = postgres.server()
+    started = postgres.server("crashes")
     yield started
     started.see_to_it_that_it_runs()
 

@@ -129,9 +129,9 @@ def sasl(data: bytes) -> None:
 
 
 def _has_logged_in(client: Client, data: bytes) -> None:
-    if client.peer.is_open or client.peer.user:
+    if client.peer.is_open or client.peer.identity.user:
         assert RESPONSE in data or USER.encode() + RESPONSE in data, "let in without a password"
-        assert client.peer.user == USER
+        assert client.peer.identity.user == USER
 
 
 def _comes_in_pieces(whole: Client, data: bytes, *, anonymous: bool) -> None:
@@ -166,7 +166,7 @@ def _ends_with_nothing_left(broker: Broker, *clients: Client) -> None:
     assert broker.container.link_count() == 0, "a link is left"
     assert broker.stats.connections_opened == broker.stats.connections_closed
     for node in [*broker.router.queues.values(), *broker.router.topics.values()]:
-        assert not node.is_temporary(), "a temporary node has outlived its connection"
+        assert not node.is_temporary, "a temporary node has outlived its connection"
         broker.router.delete(node, broker.journal.batch)
     broker.container.run_round()
     _is_fine(broker)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tests.fuzz import conversing, decoding, seeds
+from tests.fuzz import access_rules, conversing, decoding, exchanging, seeds
 
 CPU_SECONDS_MAX: Final = 1
 """Maximum seconds of CPU time for an input of up to 64 KiB, compiled.
@@ -58,7 +58,7 @@ ENTRY_POINTS: Final = {
             framed=False,
             base=256 * KIB,
             factor=400,
-            share=30,
+            share=23,
         ),
         EntryPoint(
             "sections",
@@ -68,7 +68,7 @@ ENTRY_POINTS: Final = {
             framed=False,
             base=256 * KIB,
             factor=400,
-            share=30,
+            share=28,
         ),
         EntryPoint(
             "frames",
@@ -99,6 +99,27 @@ ENTRY_POINTS: Final = {
             base=1024 * KIB,
             factor=1000,
             share=10,
+        ),
+        EntryPoint(
+            "rules",
+            access_rules.access_rules,
+            access_rules.seeds,
+            access_rules.extremes,
+            framed=False,
+            # the built-in roles, and the pairs of up to 64 values of who with 64 patterns
+            base=8 * 1024 * KIB,
+            factor=1000,
+            share=4,
+        ),
+        EntryPoint(
+            "scram",
+            exchanging.scram,
+            exchanging.seeds,
+            list,
+            framed=False,
+            base=256 * KIB,
+            factor=400,
+            share=5,
         ),
     )
 }

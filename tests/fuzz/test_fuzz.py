@@ -130,9 +130,9 @@ def test_the_scene_is_set() -> None:
     assert client.peer.is_live()
     assert neighbour.peer.is_live()
     assert broker.container.link_count() == 4
-    assert broker.queue("p").waiting == 0, "all three are with the client"
+    assert broker.queue("p").backlogs.waiting == 0, "all three are with the client"
     client.hang_up()
-    assert broker.queue("p").waiting == 3
+    assert broker.queue("p").backlogs.waiting == 3
 
 
 BEGIN = Begin(next_outgoing_id=0, incoming_window=1, outgoing_window=1)

@@ -21,7 +21,8 @@ PASSWORD: Final = "sesame"
 """The name and the password of the user whom the strict broker knows."""
 
 READY: Final = re.compile(
-    r"^ready (?P<url>amqp://\S+) store=(?P<store>\S+) pid=(?P<pid>\d+)( http=(?P<http>\S+))?$"
+    r"^ready (?P<url>amqp://\S+) store=(?P<store>\S+) pid=(?P<pid>\d+)( http=(?P<http>\S+))?"
+    r"( \S+=amqps?://\S+)*$"
 )
 READY_SECONDS: Final = 30
 STOP_SECONDS: Final = 15

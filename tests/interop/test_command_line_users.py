@@ -22,7 +22,10 @@ def test_users_come_and_go_by_management(tmp_path: Path) -> None:
     file = tmp_path / "jms-broker.users"
     first = at(broker, "first:one")
     added = first.prints("user", "add", "bob", "--password-stdin", typed=b"secret\n")
-    assert added.decode() == f"added bob to {file} of the broker at {place}\n"
+    assert added.decode() == (
+        f"added bob to {file} of the broker at {place}\n"
+        "role application: may not manage the broker; --role gives others\n"
+    )
     assert at(broker, "bob:secret").prints("send", "q", "x") == b"sent 1\n"
     assert first.prints("user", "list") == b"bob\nfirst\tadministrator\n"
     refused = at(broker, "bob:secret").run("user", "add", "eve", "--password-stdin", typed=b"x\n")
@@ -34,6 +37,17 @@ def test_users_come_and_go_by_management(tmp_path: Path) -> None:
     first.prints(*lowered, typed=b"other\n")
     assert first.prints("user", "list") == b"bob\nfirst\tadministrator\n"
     assert at(broker, "bob:secret").run("send", "q", "x").returncode == 1
+    rotated = first.prints(
+        "user", "passwd", "bob", "--password-stdin", "--keep-old", "1h", typed=b"third\n"
+    )
+    assert b"\nthe old password enters until " in rotated
+    for password in ("other", "third"):
+        assert at(broker, f"bob:{password}").prints("send", "q", "x") == b"sent 1\n"
+    assert first.prints("user", "disable", "bob").startswith(b"disabled bob in ")
+    assert first.prints("user", "list") == b"bob\tdisabled\nfirst\tadministrator\n"
+    assert at(broker, "bob:third").run("send", "q", "x").returncode == 1
+    assert b"enabled             no\n" in first.prints("user", "show", "bob")
+    assert first.prints("user", "enable", "bob").startswith(b"enabled bob in ")
     assert first.prints("user", "remove", "bob").startswith(b"removed bob from ")
     assert first.run("user", "remove", "bob").returncode == 3
     assert broker.stop() == 0

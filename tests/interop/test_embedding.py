@@ -1,9 +1,8 @@
-"""The embedded broker as users have it: a wheel in an empty environment, the README's examples."""
+"""The embedded broker as users have it: a wheel in an empty environment, the page's examples."""
 
 from __future__ import annotations
 
 import importlib.util
-import re
 import shutil
 import statistics
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from tests.docs.page import blocks
 from tests.interop.broker_process import ROOT
 from tests.interop.conftest import not_available
 from tests.interop.empty_environment import EmptyEnvironment, wheel
@@ -21,7 +21,7 @@ FIRST_S: Final = 0.3
 FURTHER_S: Final = 0.02
 RUNS: Final = 5
 
-BLOCK: Final = re.compile(r"```\w+\n(?:#|//) (?P<name>\w+\.\w+)\n(?P<text>.*?)```", re.DOTALL)
+PAGE: Final = ROOT / "docs" / "testing.md"
 
 TIMES: Final = """
 from time import perf_counter, process_time
@@ -93,9 +93,10 @@ def for_tests(tmp_path_factory: pytest.TempPathFactory) -> EmptyEnvironment:
 
 @pytest.fixture
 def examples(tmp_path: Path) -> Path:
-    """Return a folder with the files of the README's examples."""
-    for found in BLOCK.finditer((ROOT / "README.md").read_text(encoding="utf-8")):
-        (tmp_path / found["name"]).write_text(found["text"], encoding="utf-8")
+    """Return a folder with the files of the page's examples."""
+    for block in blocks(PAGE.read_text(encoding="utf-8")):
+        if block.title:
+            (tmp_path / block.title).write_text(block.text, encoding="utf-8")
     return tmp_path
 
 

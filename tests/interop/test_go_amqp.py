@@ -13,7 +13,7 @@ from tests.interop.foreign_client import ForeignClient, Report, install, run, se
 pytestmark = pytest.mark.slow
 
 CLIENT: Final = ForeignClient("go_amqp", sources="*.go", needs=["go"])
-SOURCES: Final = ["go.mod", "go.sum", "harness.go", "cases.go"]
+SOURCES: Final = ["go.mod", "go.sum", "harness.go", "hello.go", "cases.go"]
 
 
 def built() -> Path:

@@ -44,7 +44,7 @@ class Mutation:
 MUTATIONS: Final = (
     Mutation(
         "an entry that comes back goes to the end of the queue",
-        "broker/routing/queues/queue.py",
+        "broker/routing/queues/backlogs.py",
         "backlog.put_back(entry)",
         "entry.position = backlog.next_position; backlog.append(entry)",
     ),
@@ -74,8 +74,8 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "an expired message is delivered, unless the sweep comes first",
-        "broker/routing/queues/queue.py",
-        "if entry.message.expires_at_ms != NEVER and self.expire(entry, backlog, batch):",
+        "broker/routing/queues/queue_delivery.py",
+        "if entry.message.expires_at_ms != NEVER and state.expire(entry, backlog, batch):",
         "if False:",
     ),
     Mutation(
@@ -86,13 +86,13 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "the priority of an entry that comes back is ignored",
-        "broker/routing/queues/queue.py",
-        "self.router.stats.requeued += 1\n        if priority > self.top:",
-        "self.router.stats.requeued += 1\n        if False:",
+        "broker/routing/queues/backlogs.py",
+        "backlog.put_back(entry)\n        self.count_in(entry.message.priority)",
+        "backlog.put_back(entry)\n        self.waiting += 1",
     ),
     Mutation(
         "the bytes of what is consumed still count",
-        "broker/routing/queues/queue.py",
+        "broker/routing/queues/queue_state.py",
         "self.bytes -= message.size",
         "self.bytes -= 0",
     ),

@@ -199,10 +199,15 @@ class Ending:
         if container.peer_count() or container.link_count():
             raise Wrong(f"{container.peer_count()} peers, {container.link_count()} links are left")
         for address, queue in self.run.world.broker.router.queues.items():
-            if queue.acquired or queue.consumers or queue.producers or queue.is_temporary():
+            if (
+                queue.state.acquired
+                or queue.consumers.attached
+                or queue.producers
+                or queue.is_temporary
+            ):
                 raise Wrong(f"queue {address} still has consumers, producers or deliveries")
         for address, topic in self.run.world.broker.router.topics.items():
-            if topic.producers or topic.is_temporary():
+            if topic.producers or topic.is_temporary:
                 raise Wrong(f"topic {address} still has producers")
         for each in self.run.world.subscriptions.all:
             if each.terms.lives_until is not None or each.consumers or each.queue.held:
@@ -283,10 +288,11 @@ class Ending:
                 raise Wrong(f"{address}: {[each.message.id for each in node.waiting]} are lost")
             world.perhaps_expired += len(node.waiting)
         for address, queue in world.broker.router.queues.items():
-            if queue.waiting or queue.acquired or queue.bytes:
+            if queue.backlogs.waiting or queue.state.acquired or queue.state.bytes:
                 raise Wrong(
-                    f"{address}: {queue.waiting} waiting, {queue.acquired} acquired, "
-                    f"{queue.bytes} bytes are left"
+                    f"{address}: {queue.backlogs.waiting} waiting, "
+                    f"{queue.state.acquired} acquired, "
+                    f"{queue.state.bytes} bytes are left"
                 )
             if world.kept(address):
                 raise Wrong(f"{address}: {world.kept(address)} are left on disk")

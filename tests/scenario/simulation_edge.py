@@ -30,6 +30,7 @@ from tests.scenario.simulation_links import UINT, Awaited, Link, Session, State
 from tests.scenario.simulation_records import Creation, Ending, Entry, Wrong
 from tests.scenario.simulation_transactions import Transactions, command_of
 from tests.scenario.simulation_world import World
+from tests.support.broker import entrance
 from tests.support.frames import (
     Body,
     Disposition,
@@ -76,7 +77,7 @@ class Edge(Transport):
         self._suspended: dict[tuple[str, bool], Creation] = {}
         self._opened: Open | None = None
         self.transactions = Transactions(world)
-        self.peer = Peer(world.container, self, "127.0.0.1:1")
+        self.peer = Peer(world.container, self, entrance())
 
     # -- towards the broker
 

@@ -36,8 +36,8 @@ from tests.scenario.simulation_subscriptions import (
     LIVES_UNTIL,
     NO_FACTS,
     Facts,
-    Identity,
     Subscription,
+    SubscriptionIdentity,
     facts_of,
     wish_of,
 )
@@ -83,7 +83,7 @@ class Link(Consumer):
     creation: Creation | None = None
     facts: Facts = NO_FACTS
     subscription: Subscription | None = None
-    looks_up: Identity | None = None
+    looks_up: SubscriptionIdentity | None = None
     has_overreached: bool | None = None
     "True if the closing detach asked for more than is allowed; None unless it was a closing one."
     is_relay: bool = False

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.scenario.simulation_links import Link, Session
     from tests.scenario.simulation_world import World
 
-Identity = tuple[str | None, str, bool]
+SubscriptionIdentity = tuple[str | None, str, bool]
 """Container-id, or None for all containers; name; whether durable."""
 
 Key = tuple[str, str, bool]
@@ -33,7 +33,7 @@ class Facts(NamedTuple):
     is_global: bool = False
     is_durable: bool = False
 
-    def identity(self, name: str, container_id: str) -> Identity | None:
+    def identity(self, name: str, container_id: str) -> SubscriptionIdentity | None:
         """Return the identity of the subscription; None if no other link can name it."""
         if not self.is_shared and not self.is_durable:
             return None
@@ -85,7 +85,7 @@ class Terms:
 class Subscription:
     """A subscription's queue, from the first subscriber to the end of its kind (SUB-25)."""
 
-    identity: Identity | None
+    identity: SubscriptionIdentity | None
     is_shared: bool
     topic: Node
     queue: Node
@@ -110,7 +110,7 @@ class Subscriptions:
 
     def __init__(self, world: World) -> None:
         self.all: dict[Subscription, None] = {}
-        self.named: dict[Identity, Subscription] = {}
+        self.named: dict[SubscriptionIdentity, Subscription] = {}
         self.kept: dict[Key, Subscription] = {}
         self.lasting: dict[str, Subscription] = {}
         "Durable subscriptions that a check has found, by the names of their queues in the store."
@@ -149,7 +149,7 @@ class Subscriptions:
         return self._begin(link, None, topic, wish)
 
     def _begin(
-        self, link: Link, identity: Identity | None, topic: Node, wish: Wish
+        self, link: Link, identity: SubscriptionIdentity | None, topic: Node, wish: Wish
     ) -> Subscription:
         """Begin a subscription, which receives what is published from now on."""
         queue = Node("queue", topic.address, topic.rule, topic.owner, topic=topic, wish=wish)
@@ -222,7 +222,7 @@ class Subscriptions:
             del self.kept[subscription.key]
             subscription.key = None
 
-    def unsubscribe(self, identity: Identity) -> bool:
+    def unsubscribe(self, identity: SubscriptionIdentity) -> bool:
         """End the subscription (SUB-34); return True if consumers prevent that."""
         there = self.named.get(identity)
         if there is None:
@@ -257,16 +257,18 @@ class Subscriptions:
         for identity, subscription in self.named.items():
             queue = there.named[identity].queue
             if subscription.is_durable():
-                self.lasting[queue.stored_as] = subscription
+                self.lasting[queue.persistence.stored_as] = subscription
             self._world.count_queue(f"subscription {identity}", queue, subscription.queue)
-            if len(queue.consumers) != len(subscription.consumers):
-                raise Wrong(f"subscription {identity} has {len(queue.consumers)} consumers")
+            if len(queue.consumers.attached) != len(subscription.consumers):
+                raise Wrong(
+                    f"subscription {identity} has {len(queue.consumers.attached)} consumers"
+                )
 
     def stored(self) -> list[tuple[str, Node]]:
         """Return the durable subscriptions: the name of each in the store, and its queue."""
         there = self._world.broker.router.subscriptions.named
         return [
-            (there[identity].queue.stored_as, each.queue)
+            (there[identity].queue.persistence.stored_as, each.queue)
             for identity, each in self.named.items()
             if each.is_durable()
         ]

@@ -247,15 +247,15 @@ class World:
 
     def count_queue(self, name: str, queue: Queue, node: Node) -> None:
         """Raise Wrong unless the queue holds as many messages as `node`, expired ones aside."""
-        if queue.acquired != len(node.held):
-            raise Wrong(f"{name}: {queue.acquired} acquired, not {len(node.held)}")
-        if queue.waiting != len(node.waiting):
+        if queue.state.acquired != len(node.held):
+            raise Wrong(f"{name}: {queue.state.acquired} acquired, not {len(node.held)}")
+        if queue.backlogs.waiting != len(node.waiting):
             over = sum(entry.message.is_over(self.model.now) for entry in node.waiting)
-            if not len(node.waiting) - over <= queue.waiting <= len(node.waiting):
-                raise Wrong(f"{name}: {queue.waiting} waiting, not {len(node.waiting)}")
+            if not len(node.waiting) - over <= queue.backlogs.waiting <= len(node.waiting):
+                raise Wrong(f"{name}: {queue.backlogs.waiting} waiting, not {len(node.waiting)}")
         over = sum(entry.message.is_over(self.model.now) for entry in node.asleep)
-        if not len(node.asleep) - over <= queue.held() <= len(node.asleep):
-            raise Wrong(f"{name}: {queue.held()} held back, not {len(node.asleep)}")
+        if not len(node.asleep) - over <= queue.state.held() <= len(node.asleep):
+            raise Wrong(f"{name}: {queue.state.held()} held back, not {len(node.asleep)}")
 
     # -- time and disk
 

@@ -119,7 +119,7 @@ def test_a_tmp_queue_is_gone_when_its_connection_comes_back() -> None:
     again = broker.session("owner")
     again.attach_receiver("/queue/tmp/mine", credit=1)
     again.expect_nothing()
-    assert broker.queue("/queue/tmp/mine").waiting == 0
+    assert broker.queue("/queue/tmp/mine").backlogs.waiting == 0
 
 
 @pytest.mark.requirement("DST-13")
@@ -130,7 +130,7 @@ def test_detaching_does_not_end_a_tmp_queue() -> None:
     owner.expect(Detach)
     owner.attach_receiver("/queue/tmp/mine", credit=1)
     owner.expect_deliveries(b"kept")
-    assert broker.router.queues["/queue/tmp/mine"].is_temporary()
+    assert broker.router.queues["/queue/tmp/mine"].is_temporary
 
 
 @pytest.mark.requirement("DST-12")

@@ -9,7 +9,6 @@ import pytest
 
 from broker.app import App
 from broker.routing.entries.redelivery import Disposal
-from broker.routing.queues.held_entries import held_in
 from broker.routing.queues.queue import Queue
 from broker.settings import given_settings
 from tests.support.broker import RecordingWatcher
@@ -73,7 +72,7 @@ async def consume(app: App, address: str, disposals: dict[bytes, Disposal]) -> l
         while True:
             app.container.run_round()
             await app.store.nodes()
-            if queue.waiting == 0:
+            if queue.backlogs.waiting == 0:
                 break
     while consumer.entries:
         body = consumer.entries[0].message.encoded
@@ -96,8 +95,8 @@ async def rejected_in_vain(folder: Path) -> None:
         for number in range(COUNT):
             queue.put(new_message(encoded(b"%d" % number), durable=True), app.journal.batch)
         await consume(app, "q", dict.fromkeys(REJECTED, Disposal.DEAD_LETTER))
-        assert bodies(held_in(queue)) == REJECTED
-        assert (queue.waiting, queue.acquired) == (len(KEPT), 0)
+        assert bodies(queue.state.held_for_move()) == REJECTED
+        assert (queue.backlogs.waiting, queue.state.acquired) == (len(KEPT), 0)
 
 
 async def test_messages_that_are_held_are_held_after_a_restart(tmp_path: Path) -> None:
@@ -107,7 +106,7 @@ async def test_messages_that_are_held_are_held_after_a_restart(tmp_path: Path) -
             queue = queue_of(app)
             assert queue.contents() == COUNT
             assert await consume(app, "q", {}) == KEPT
-            assert bodies(held_in(queue)) == REJECTED
+            assert bodies(queue.state.held_for_move()) == REJECTED
             assert app.stats.held_back == len(REJECTED)
 
 
@@ -123,7 +122,7 @@ async def test_they_are_moved_once_the_settings_name_a_node_that_can_be(tmp_path
         for message, rejected in zip(dead, REJECTED, strict=True):
             assert message.endswith(rejected), "the bare message is as it was"
             assert b"x-opt-dead-letter-reason" in message
-        assert (queue_of(app).contents(), queue_of(app).bytes) == (0, 0)
+        assert (queue_of(app).contents(), queue_of(app).state.bytes) == (0, 0)
 
 
 async def test_they_are_dropped_once_the_settings_say_so(tmp_path: Path) -> None:

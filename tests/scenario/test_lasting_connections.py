@@ -238,6 +238,6 @@ def test_what_is_over_is_gone(act: Callable[[Lasting], None]) -> None:
     assert growth(go_on) < 1
     assert lasting.broker.watcher.errors == []
     queue = lasting.broker.queue()
-    assert (queue.waiting, queue.acquired) == (0, 0)
+    assert (queue.backlogs.waiting, queue.state.acquired) == (0, 0)
     assert lasting.broker.container.link_count() == 2
     assert not lasting.client.is_closed()

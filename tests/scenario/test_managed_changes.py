@@ -90,7 +90,7 @@ async def test_the_answer_comes_with_the_commit(
 
 
 async def test_what_is_cancelled_is_told_with_the_commit(managed: Managed) -> None:
-    (scheduled,) = managed.broker.queue().scheduled()
+    (scheduled,) = managed.broker.queue().state.scheduled()
     number = identity_of(scheduled)
     managed.manager.send(request("CANCEL", "message", body={"queue": "q", "identities": [number]}))
     await managed.work()

@@ -113,8 +113,8 @@ def test_a_busy_client_is_in_the_middle_of_everything() -> None:
     client = be_busy(broker)
     assert broker.watcher.errors == []
     assert broker.container.link_count() == 9
-    assert (broker.queue().acquired, broker.queue("large").acquired) == (4, 1)
-    assert broker.queue("other").waiting == 1
+    assert (broker.queue().state.acquired, broker.queue("large").state.acquired) == (4, 1)
+    assert broker.queue("other").backlogs.waiting == 1
     assert broker.router.topics["t"].backlog() == 1
     transfers = [body for body in client.bodies() if isinstance(body, Transfer)]
     assert [each.handle for each in transfers if not each.more] == [0, 0, 0, 0, 0, 6, 6, 6]
@@ -134,7 +134,7 @@ def test_a_connection_leaves_nothing_behind(ending: Ending) -> None:
     left = growth(live_and_end)
     assert broker.watcher.errors == []
     assert broker.container.link_count() == 0
-    assert (broker.queue().waiting, broker.queue().acquired) == (20, 0)
+    assert (broker.queue().backlogs.waiting, broker.queue().state.acquired) == (20, 0)
     assert left < 1
 
 

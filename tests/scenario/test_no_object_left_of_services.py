@@ -21,6 +21,7 @@ from tests.support.clock import WALL_START_MS
 from tests.support.endings import ENDINGS, Ending
 from tests.support.frames import Disposition, Transfer, message
 from tests.support.memory import Quiet, engine_objects, growth, objects_per_message
+from tests.support.routing import groups_of
 from tests.support.selected import selectable
 from tests.support.subscriptions import names, subscribe, unsubscribe
 from tests.support.transactions import Controller
@@ -151,11 +152,10 @@ def test_an_engaged_client_is_in_the_middle_of_everything() -> None:
     assert names(broker) == ["common", "lasting", "passing", "timed"]
     assert broker.router.topics["t"].backlog() > 4
     queue = broker.queue()
-    assert queue.groups is not None
-    assert queue.groups.size() == 2
-    assert (queue.acquired, queue.contents()) == (3, 10)
+    assert groups_of(queue).size() == 2
+    assert (queue.state.acquired, queue.contents()) == (3, 10)
     assert left_in(broker) == {"q": 10, "results": 1, "later": 1}
-    assert broker.queue("later").waiting == 0
+    assert broker.queue("later").backlogs.waiting == 0
     dispositions = [each for each in client.bodies() if isinstance(each, Disposition)]
     assert all(each.role is not SENDER for each in dispositions)
 

@@ -64,7 +64,7 @@ def queue_of(app: App) -> Queue:
 
 def loaded(queue: Queue) -> int:
     """Return the number of entries of `queue` that are in memory."""
-    return sum(len(each.loaded(-1, 10**6)) for each in queue.backlogs if each is not None)
+    return sum(len(each.loaded(-1, 10**6)) for each in queue.backlogs.existing())
 
 
 async def take(app: App, count: int) -> list[bytes]:
@@ -83,7 +83,7 @@ async def fill(app: App) -> None:
     queue = queue_of(app)
     for number in range(COUNT):
         queue.put(new_message(encoded(b"%d" % number), durable=True), app.journal.batch)
-    last = app.container.router.next_stored_number() - 1
+    last = app.container.router.context.next_stored_number() - 1
     app.container.run_round()
     async with asyncio.timeout(30):
         while app.journal.durable_up_to < last:
@@ -96,10 +96,10 @@ async def test_a_long_backlog_comes_back_in_its_order(tmp_path: Path) -> None:
         await fill(app)
         queue = queue_of(app)
         app.container.run_round()
-        assert (queue.waiting, loaded(queue) <= 2 * WINDOW) == (COUNT, True)
+        assert (queue.backlogs.waiting, loaded(queue) <= 2 * WINDOW) == (COUNT, True)
         assert await take(app, 700) == bodies(*range(700))
         assert await take(app, COUNT - 700) == bodies(*range(700, COUNT))
-        assert (queue.waiting, queue.bytes) == (0, 0)
+        assert (queue.backlogs.waiting, queue.state.bytes) == (0, 0)
 
 
 @pytest.mark.requirement("PRD-03", "DST-02")
@@ -109,7 +109,7 @@ async def test_a_start_loads_nothing_until_somebody_asks(tmp_path: Path) -> None
         assert await take(app, 500) == bodies(*range(500))
     async with running(tmp_path) as app:
         queue = queue_of(app)
-        assert (queue.waiting, loaded(queue)) == (COUNT - 500, 0)
+        assert (queue.backlogs.waiting, loaded(queue)) == (COUNT - 500, 0)
         assert await take(app, COUNT - 500) == bodies(*range(500, COUNT))
     async with running(tmp_path) as app:
         assert queue_of(app).contents() == 0

@@ -43,7 +43,10 @@ def of_a_volatile_subscription(app: App) -> Queue:
     """Return a queue as a volatile subscription has it: without address, and not stored."""
     router = app.container.router
     return Queue(
-        address="news", policy=router.policy_of("news"), router=router, is_subscription=True
+        address="news",
+        policy=router.policy_of("news"),
+        context=router.context,
+        is_subscription=True,
     )
 
 
@@ -92,9 +95,9 @@ async def test_a_backlog_leaves_memory_and_comes_back_in_its_order(
         memory = app.container.router.memory
         assert app.stats.spilled > 0
         assert memory.volatile <= memory.limit * 5 // 8
-        assert queue.waiting == COUNT
+        assert queue.backlogs.waiting == COUNT
         assert await take(app, queue, COUNT) == [body(number) for number in range(COUNT)]
-        assert (memory.total(), memory.held, queue.bytes) == (0, 0, 0)
+        assert (memory.total(), memory.held, queue.state.bytes) == (0, 0, 0)
     async with running(tmp_path) as app:
         assert (await app.store.places(0)).numbers == []
 
@@ -124,7 +127,7 @@ async def test_a_start_forgets_what_was_not_durable(tmp_path: Path) -> None:
         app.container.run_round()
     async with running(tmp_path) as app:
         queue = plain(app)
-        assert queue.waiting == 1
+        assert queue.backlogs.waiting == 1
         assert await take(app, queue, 1) == [encoded(b"kept")]
 
 

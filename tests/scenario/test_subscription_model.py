@@ -258,7 +258,12 @@ def attach_of(name: str, handle: int, wish: Wish) -> Attach:
 
 def facts_of(each: Subscription) -> tuple[bool, str, int, int]:
     queue = each.queue
-    return each.is_shared, each.interest.address.text, len(queue.consumers), int(queue.waiting)
+    return (
+        each.is_shared,
+        each.interest.address.text,
+        len(queue.consumers.attached),
+        int(queue.backlogs.waiting),
+    )
 
 
 @pytest.mark.requirement(

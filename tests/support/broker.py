@@ -11,13 +11,17 @@ from broker.amqp.limits import Limits
 from broker.amqp.performatives import Attach, Begin, Close, Detach, End, Flow, Open
 from broker.amqp.sasl import ANONYMOUS, PLAIN, plain_credentials
 from broker.journal import Journal
-from broker.links.container import Authenticator, Container, Watcher
+from broker.links.authenticator import Authenticator, Exchange
+from broker.links.container import Container, Watcher
 from broker.links.peer import Peer, Transport
 from broker.management.management import Management
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.credit.memory import UNBOUNDED
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
+from broker.security.access import AccessRules
+from broker.security.entrance import AMQP, Entrance
+from broker.security.identity import ADMIN, APPLICATION, Identity
 from broker.stats import Stats
 from broker.windows import Windows
 from storage.api import Store
@@ -92,17 +96,19 @@ class Doorman(Authenticator):
         self.administrators = administrators
         self.waiting: list[tuple[Peer, str, bytes]] = []
 
-    def mechanisms(self) -> list[str]:
-        return [*([PLAIN] if self.passwords else []), *([ANONYMOUS] if self.anonymous else [])]
+    def begin(self, entrance: Entrance) -> Exchange:  # noqa: ARG002
+        return DoormanExchange(self)
 
-    def requires_sasl(self) -> bool:
-        return not self.anonymous
+    async def identify(self, user: str, password: str, entrance: Entrance) -> Identity | None:  # noqa: ARG002
+        return self.identity(user) if self.passwords.get(user) == password else None
 
-    async def knows(self, user: str, password: str, *, host: str) -> bool:  # noqa: ARG002
-        return self.passwords.get(user) == password
+    def current(self, identity: Identity) -> Identity | None:
+        return self.identity(identity.user)
 
-    def is_administrator(self, user: str) -> bool:
-        return user in self.administrators
+    def identity(self, user: str) -> Identity:
+        return Identity(
+            user, roles=frozenset({ADMIN if user in self.administrators else APPLICATION})
+        )
 
     def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:
         self.waiting.append((peer, mechanism, response))
@@ -113,17 +119,49 @@ class Doorman(Authenticator):
         """Answer the peer that has waited longest."""
         peer, mechanism, response = self.waiting.pop(0)
         if mechanism == ANONYMOUS and self.anonymous:
-            peer.authenticated("")
+            peer.authenticated(self.identity(""))
         elif mechanism == PLAIN:
             credentials = plain_credentials(response)
             if self.passwords.get(credentials.user) == credentials.password:
-                peer.authenticated(credentials.user)
+                peer.authenticated(self.identity(credentials.user))
             else:
                 peer.rejected("wrong password")
         else:
             peer.rejected(f"mechanism {mechanism}")
         if self.slow:
             peer.container.run_round()
+
+
+class DoormanExchange(Exchange):
+    """The login of one connection with a `Doorman`."""
+
+    def __init__(self, doorman: Doorman) -> None:
+        self.doorman = doorman
+
+    def mechanisms(self) -> list[str]:
+        doorman = self.doorman
+        return [
+            *([PLAIN] if doorman.passwords else []),
+            *([ANONYMOUS] if doorman.anonymous else []),
+        ]
+
+    def anonymous(self) -> Identity | None:
+        return self.doorman.identity("") if self.doorman.anonymous else None
+
+    def start(self, peer: Peer, mechanism: str, response: bytes | None) -> None:
+        self.doorman.authenticate(peer, mechanism, response or b"")
+
+
+def log_in(client: Client, user: str) -> None:
+    """Make `client`, whose connection is open, one of `user` as its broker's doorman knows it."""
+    doorman = client.broker.container.authenticator
+    assert isinstance(doorman, Doorman)
+    client.peer.identity = doorman.identity(user)
+
+
+def entrance(host: str = "127.0.0.1", port: int = 1) -> Entrance:
+    """Return how a client of the tests has come in."""
+    return Entrance(listener=AMQP, kind=AMQP, host=host, port=port)
 
 
 class RecordingWatcher(Watcher):
@@ -139,14 +177,17 @@ class RecordingWatcher(Watcher):
     def refused(self, peer: Peer, reason: str) -> None:
         self.events.append(f"refused {peer.container_id}: {reason}")
 
+    def denied(self, peer: Peer, refusal: str) -> None:
+        self.events.append(f"denied {peer.container_id}: {refusal}")
+
     def closed(self, peer: Peer, reason: str) -> None:
         self.events.append(f"closed {peer.container_id}: {reason}")
 
     def stalled(self, peer: Peer, timeout_ms: int) -> None:
         self.events.append(f"stalled {peer.container_id}: {timeout_ms} ms")
 
-    def managed(self, peer: Peer, change: dict[str, str]) -> None:
-        self.events.append(f"managed {peer.container_id}: {' '.join(change.values())}")
+    def managed(self, identity: Identity, address: str, change: dict[str, str]) -> None:  # noqa: ARG002
+        self.events.append(f"managed {identity.name()}: {' '.join(change.values())}")
 
     def noticed(self, notice: str) -> None:
         self.events.append(f"noticed {notice}")
@@ -164,6 +205,7 @@ class Broker:
         *,
         limits: Limits | None = None,
         authenticator: Authenticator | None = None,
+        access: AccessRules | None = None,
         watcher: RecordingWatcher | None = None,
         policy: AddressPolicy | None = None,
         patterns: Sequence[tuple[str, AddressPolicy]] = (),
@@ -183,7 +225,7 @@ class Broker:
         self.journal = Journal(self.store, self.clock, hold_us=hold_us)
         self.router = Router(
             clock=self.clock,
-            hold=self.journal.hold,
+            commit_delay=self.journal.commit_delay,
             commits_take_time=not self.store.commits_at_once,
             stats=self.stats,
             policies=Policies(list(patterns), policy or AddressPolicy(), "queue"),
@@ -199,11 +241,12 @@ class Broker:
             stats=self.stats,
             limits=limits or Limits(),
             authenticator=authenticator or Doorman(),
+            access=access or AccessRules(),
             watcher=self.watcher,
             credit=credit,
             product=product or {"product": "test"},
         )
-        self.windows = Windows(self.store, self.journal, self.router.paging)
+        self.windows = Windows(self.store, self.journal, self.router.context.paging)
         self.container.service = Management(self.container)
 
     def dial(self) -> Client:
@@ -255,7 +298,7 @@ class Client:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.transport = RecordingOutlet()
-        self.peer = Peer(broker.container, self.transport, "127.0.0.1:1")
+        self.peer = Peer(broker.container, self.transport, entrance())
         self._frames: list[Frame] = []
         self._transfers_out: Counter[int] = Counter()
         self._transfers_in: Counter[int] = Counter()

@@ -186,5 +186,8 @@ class Engine(ConnectionOwner):
     def input_rests(self) -> None:
         self.rests += 1
 
-    def authenticate(self, mechanism: str, response: bytes) -> None:
+    def authenticate(self, mechanism: str, response: bytes | None) -> None:
         raise AssertionError((mechanism, response))
+
+    def challenge_answered(self, response: bytes) -> None:
+        raise AssertionError(response)

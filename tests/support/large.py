@@ -31,7 +31,7 @@ class StreamingBroker:
         self.broker = Broker(store=self.store, policy=policy, limits=limits)
         self.contents = LargeBodyStore(self.broker.journal, self.store)
         self.broker.container.contents = self.contents
-        self.broker.router.contents = self.contents
+        self.broker.router.context.bodies = self.contents
 
     async def __aenter__(self) -> Self:
         container = self.broker.container

@@ -15,7 +15,7 @@ from broker.amqp.outcomes import Accepted
 from broker.amqp.sections import split
 from broker.amqp.terminus import Target
 from broker.amqp.types import Described, Int, Map
-from tests.support.broker import Broker, Client
+from tests.support.broker import Broker, Client, log_in
 from tests.support.frames import Disposition, Transfer, attach_receiver
 
 MANAGEMENT = "$management"
@@ -124,10 +124,19 @@ def plain(value: object) -> object:
 class Manager:
     """A client with a link to `$management` in each direction: for requests and for responses."""
 
-    def __init__(self, broker: Broker, container_id: str = "manager", user: str = "") -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        container_id: str = "manager",
+        user: str = "",
+        *,
+        client: Client | None = None,
+    ) -> None:
         self.broker = broker
-        self.client: Client = broker.session(container_id)
-        self.client.peer.user = user
+        if client is None:
+            client = broker.session(container_id)
+            log_in(client, user)
+        self.client: Client = client
         self.client.attach_sender(MANAGEMENT)
         receiver = attach_receiver(MANAGEMENT, handle=1, target=Target(address=REPLY_TO))
         self.client.attach(receiver)

@@ -1,7 +1,7 @@
 """A PostgreSQL server for the tests, in a temporary folder, on a Unix socket in it.
 
-It is started for the first test that needs it, once per process; never as root, which PostgreSQL
-refuses.
+It is started for the first test that needs it, once per process and purpose; never as root, which
+PostgreSQL refuses.
 """
 
 from __future__ import annotations
@@ -189,12 +189,13 @@ def in_a_thread(work: Coroutine[object, object, T]) -> T:
     return results[0]
 
 
-def server() -> Server:
-    """Return the server of this process; skip the test if no server is installed.
+def server(purpose: str = "") -> Server:
+    """Return the server of this process for `purpose`; skip the test if no server is installed.
 
-    In CI, fail instead.
+    In CI, fail instead. Tests that crash the server need one of their own, with few databases:
+    after a crash PostgreSQL syncs every file, 300 of each database, before it accepts connections.
     """
-    if "server" not in _running:
+    if purpose not in _running:
         found = binaries()
         if found is None:
             missing = f"no PostgreSQL {OLDEST} or newer: neither initdb on the path nor Debian's"
@@ -202,12 +203,12 @@ def server() -> Server:
                 pytest.fail(missing)
             pytest.skip(missing)
         folder = Path(tempfile.mkdtemp(prefix="pg"))
-        _running["server"] = Server(folder, found)
-    return _running["server"]
+        _running[purpose] = Server(folder, found)
+    return _running[purpose]
 
 
-def stop_server() -> None:
-    """Stop the server of this process, if there is one, and delete its data."""
-    running = _running.pop("server", None)
-    if running is not None:
+def stop_servers() -> None:
+    """Stop the servers of this process, and delete their data."""
+    while _running:
+        _, running = _running.popitem()
         running.remove()

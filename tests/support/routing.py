@@ -14,6 +14,7 @@ from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.addresses.prefixes import Prefixes
 from broker.routing.credit.commit_delay import CommitDelay
 from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.groups import Groups
 from broker.routing.entries.participants import QueueObserver
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.message_events import EventLogLimits
@@ -100,7 +101,7 @@ class Shelf(Reader):
         while self.loads:
             load = self.loads.pop(0)
             load.finish(routing.store.load_now(load.numbers()), routing.batch)
-            routing.router.paging.resume()
+            routing.router.context.paging.resume()
 
 
 class Routing:
@@ -145,14 +146,14 @@ class Routing:
             bindings_max=bindings_max,
             subscriptions_max=subscriptions_max,
             observer=observer,
-            hold=CommitDelay(hold_us),
+            commit_delay=CommitDelay(hold_us),
             commits_take_time=commits_take_time,
             paging_window=paging_window,
             event_log_limits=event_log_limits,
             stage_retention_ms=stage_retention_ms,
         )
         self.shelf = Shelf(self)
-        self.router.paging.reader = self.shelf
+        self.router.context.paging.reader = self.shelf
 
     def queue(self, address: str = "q") -> Queue:
         node = self.router.resolve(self.router.parse(address, "queue"), self.batch)
@@ -241,7 +242,7 @@ class Routing:
 
     def pump(self) -> None:
         self.router.pump(self.batch)
-        while self.router.is_woken():
+        while self.router.context.rounds.woken:
             self.router.pump(self.batch)
 
     def advance(self, milliseconds: int) -> None:
@@ -273,10 +274,17 @@ class Routing:
         return [(node.kind, node.address) for node in asyncio.run(self.store.nodes())]
 
 
+def groups_of(queue: Queue) -> Groups:
+    """Return the message groups of `queue`, which has had some."""
+    groups = queue.delivery._groups
+    assert groups is not None
+    return groups
+
+
 def page_out(queue: Queue, keep: int = 0, up_to: int = 2**62) -> None:
     """Page out what the store has of `queue`, except `keep` chunks."""
-    for backlog in queue.backlogs:
-        if backlog is not None and backlog.paged is not None:
+    for backlog in queue.backlogs.existing():
+        if backlog.paged is not None:
             backlog.page_out(keep, up_to)
             backlog.paged.count()
 
@@ -287,7 +295,7 @@ def bodies(entries: Sequence[QueueEntry]) -> list[bytes]:
 
 def counts(queue: Queue) -> tuple[int, int, int]:
     """Return the numbers of waiting and of acquired entries, and the bytes of all of them."""
-    return queue.waiting, queue.acquired, queue.bytes
+    return queue.backlogs.waiting, queue.state.acquired, queue.state.bytes
 
 
 def bind(router: Router, address: str, queue: Queue, batch: Batch) -> None:

@@ -1,6 +1,7 @@
 """A client on a real socket that sends raw frames, so that a test decides what is sent when."""
 
 import asyncio
+import ssl
 from types import TracebackType
 from typing import Self
 
@@ -15,6 +16,7 @@ from broker.amqp.descriptors import (
     END,
     FLOW,
     OPEN,
+    SASL_CHALLENGE,
     SASL_MECHANISMS,
     SASL_OUTCOME,
 )
@@ -38,7 +40,13 @@ from broker.amqp.performatives import (
     read_flow,
     read_open,
 )
-from broker.amqp.sasl_frames import SaslInit, read_sasl_mechanisms, read_sasl_outcome
+from broker.amqp.sasl_frames import (
+    SaslInit,
+    SaslResponse,
+    read_sasl_challenge,
+    read_sasl_mechanisms,
+    read_sasl_outcome,
+)
 
 READERS = {
     OPEN: read_open,
@@ -49,6 +57,7 @@ READERS = {
     END: read_end,
     CLOSE: read_close,
     SASL_MECHANISMS: read_sasl_mechanisms,
+    SASL_CHALLENGE: read_sasl_challenge,
     SASL_OUTCOME: read_sasl_outcome,
 }
 
@@ -65,8 +74,10 @@ class SocketClient:
         read_limit: int = 2**16,
         patience_s: float = PATIENCE_S,
         local: str | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """Make a client of `port`; `local` is the address of this machine to connect from."""
+        self._tls = tls
         self._port = port
         self._read_limit = read_limit
         self._patience_s = patience_s
@@ -74,7 +85,12 @@ class SocketClient:
 
     async def __aenter__(self) -> Self:
         self.reader, self.writer = await asyncio.open_connection(
-            "127.0.0.1", self._port, limit=self._read_limit, local_addr=self._local
+            "127.0.0.1",
+            self._port,
+            limit=self._read_limit,
+            local_addr=self._local,
+            ssl=self._tls,
+            server_hostname=None if self._tls is None else "localhost",
         )
         return self
 
@@ -95,11 +111,17 @@ class SocketClient:
             put_frame(out, channel, performative)
             self.writer.write(out.getvalue())
 
-    def login(self, mechanism: str, response: bytes) -> None:
+    def login(self, mechanism: str, response: bytes | None) -> None:
         """Send the SASL header and an init, without waiting for the mechanisms."""
         out = BytesWriter()
         put_sasl_frame(out, SaslInit(mechanism=mechanism, initial_response=response))
         self.writer.write(SASL_HEADER + out.getvalue())
+
+    def respond(self, response: bytes) -> None:
+        """Send the response to a challenge."""
+        out = BytesWriter()
+        put_sasl_frame(out, SaslResponse(response))
+        self.writer.write(out.getvalue())
 
     async def header(self) -> bytes:
         return await asyncio.wait_for(self.reader.readexactly(8), self._patience_s)

@@ -30,7 +30,7 @@ class Staging:
         self, routing: Routing | None = None, *, stages: StagingArea | None = None
     ) -> None:
         self.routing = Routing() if routing is None else routing
-        self.stages = self.routing.router.stages if stages is None else stages
+        self.stages = self.routing.router.staging_area if stages is None else stages
         self.sent: Counter[tuple[str, int, int, int]] = Counter()
 
     def stage(
@@ -111,7 +111,7 @@ def restarted(
     old.commit()
     new = Routing(store=old.store, policy=policy, stage_retention_ms=stage_retention_ms)
     new.clock.advance(old.clock.now_ms() - new.clock.now_ms())
-    new.router.number_from(int(old.router.next_stored_number()))
+    new.router.context.number_from(int(old.router.context.next_stored_number()))
     recovery = Recovery(new.router, new.batch)
     recovery.nodes(asyncio.run(old.store.nodes()), asyncio.run(old.store.leases()))
     for subscription in asyncio.run(old.store.subscriptions()):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from sqlalchemy import Connection
 
 from storage.batch import Batch
 from storage.records import StoredMessage, StoredNode
@@ -21,6 +24,17 @@ RECORD = 76
 OFFSET = 56
 POSITION = 8
 QUEUE = 48
+
+
+@contextmanager
+def connected(database: Path) -> Iterator[Connection]:
+    """Yield a connection of the store's own kind, and close it."""
+    engine = engine_of(database)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
 
 
 async def filled(database: Path, count: int, *, size: int = 20, shared: int = 3) -> None:
@@ -44,7 +58,7 @@ def old_store(database: Path) -> None:
     """Create a store with the first schema, and message 5 in the queue `q`."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
-    with engine_of(database).connect() as connection:
+    with connected(database) as connection:
         prepare(connection)
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")

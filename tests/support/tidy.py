@@ -7,7 +7,9 @@ files it applies: tests/test_tidy.py decides that.
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -45,6 +47,19 @@ OPENERS: Final = re.compile(
 """Words that no docstring begins with: its first line names what it is about."""
 
 MARKDOWN_WIDTH: Final = 120
+
+REQUIREMENT: Final = re.compile(r"\b[A-Z]{3}-\d\d\b")
+FAULT: Final = re.compile(r"\bF\d+\b")
+PAGE: Final = re.compile(r"(?<![\w./*-])[\w.][\w./-]*\.md\b")
+"""A path of a document; neither an address on the web nor a pattern of names."""
+
+PLACE: Final = re.compile(
+    r"`(?P<page>docs/[\w./-]+\.md)`,?[\s#]+(?:rules? |sections? )?"
+    r"(?P<ids>[A-Z]?\d[\d.]*(?:(?:, | and | to )[A-Z]?\d[\d.]*)*)"
+)
+"""A page and the ids of places on it that are cited: one, such as R7, or several: 4.2, 13.1."""
+
+PLACE_ID: Final = re.compile(r"\b[A-Z]?\d+(?:\.\d+)*\b")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -309,3 +324,78 @@ def wide_lines(text: str) -> Iterator[str]:
             in_code = not in_code
         elif not in_code and not line.startswith("|") and len(line) > MARKDOWN_WIDTH:
             yield f"{number}: {len(line)} characters, {MARKDOWN_WIDTH} at most"
+
+
+def prose_of(source: Source) -> str:
+    """Return a file's docstrings and comments, each on its line; the other lines are empty."""
+    lines = source.text.splitlines()
+    kept = [""] * len(lines)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            end = node.end_lineno or node.lineno
+            kept[node.lineno - 1 : end] = lines[node.lineno - 1 : end]
+    for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+        if token.type == tokenize.COMMENT:
+            kept[token.start[0] - 1] = token.string
+    return "\n".join(kept)
+
+
+def prose_in(markdown: str) -> str:
+    """Return a document with its blocks of code left empty."""
+    in_code = False
+    kept: list[str] = []
+    for line in markdown.splitlines():
+        is_fence = line.lstrip().startswith("```")
+        kept.append("" if in_code or is_fence else line)
+        in_code ^= is_fence
+    return "\n".join(kept)
+
+
+def ids_on(page: str) -> set[str]:
+    """Return the ids of a page: in its headings, and in the first cells of its tables."""
+    places = re.findall(r"^(?:#+ (.*)|\| ([^|]*)\|)", page, re.MULTILINE)
+    return {
+        name
+        for heading, cell in places
+        for pattern in (PLACE_ID, REQUIREMENT)
+        for name in pattern.findall(heading or cell)
+    }
+
+
+def cited(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """Yield what `pattern` finds in `text`, each with its line."""
+    for found in pattern.finditer(text):
+        yield text.count("\n", 0, found.start()) + 1, found[0]
+
+
+def unknown_requirements(text: str, known: set[str]) -> Iterator[str]:
+    """Yield the cited requirements that are not `known`, of groups that are."""
+    groups = {name[:4] for name in known if REQUIREMENT.fullmatch(name)}
+    for line, name in cited(text, REQUIREMENT):
+        if name[:4] in groups and name not in known:
+            yield f"{line}: there is no requirement {name}"
+
+
+def unknown_faults(text: str, known: set[str]) -> Iterator[str]:
+    """Yield the cited faults that are not `known`."""
+    for line, name in cited(text, FAULT):
+        if name not in known:
+            yield f"{line}: there is no fault {name}"
+
+
+def missing_pages(text: str, folder: Path) -> Iterator[str]:
+    """Yield the cited documents that are neither below the root nor beside a file in `folder`."""
+    for line, name in cited(text, PAGE):
+        if not any((base / name).is_file() for base in (ROOT, folder)):
+            yield f"{line}: there is no {name}"
+
+
+def missing_places(text: str) -> Iterator[str]:
+    """Yield the cited ids that are not on the page that is cited for them."""
+    for found in PLACE.finditer(text):
+        page = ROOT / found["page"]
+        known = ids_on(page.read_text()) if page.is_file() else set[str]()
+        line = text.count("\n", 0, found.start()) + 1
+        for name in PLACE_ID.findall(found["ids"]):
+            if name not in known:
+                yield f"{line}: there is no {name} in {found['page']}"

@@ -94,7 +94,7 @@ def disposition(trace: Trace) -> None:
     _accept(client, 0)
     with trace.on():
         _accept(client, 1)
-    assert broker.queue().acquired == 0
+    assert broker.queue().state.acquired == 0
 
 
 def _accept(client: Client, number: int) -> None:

@@ -48,8 +48,10 @@ def discharge(txn_id: bytes, *, fail: bool = False) -> bytes:
 class Controller:
     """A client with a coordinator at handle 9 of channel 0, where it numbers its deliveries."""
 
-    def __init__(self, broker: Broker, container_id: str = "client") -> None:
-        self.client: Client = broker.session(container_id)
+    def __init__(
+        self, broker: Broker, container_id: str = "client", *, client: Client | None = None
+    ) -> None:
+        self.client: Client = client or broker.session(container_id)
         self.sent = 0
         self.coordinate()
 

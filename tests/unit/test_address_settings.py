@@ -32,8 +32,8 @@ def test_a_policy_has_the_settings_of_the_table_and_their_defaults() -> None:
 
 def test_the_settings_file_is_as_the_table_makes_it() -> None:
     text = settings_texts.FILE.read_text()
-    assert settings_texts.file_text(text) == text, "run `make settings`"
+    assert settings_texts.file_text(text) == text, "run `make references`"
 
 
 def test_the_reference_page_is_as_the_table_makes_it() -> None:
-    assert settings_texts.PAGE.read_text() == settings_texts.page(), "run `make settings`"
+    assert settings_texts.PAGE.read_text() == settings_texts.page(), "run `make references`"

@@ -131,7 +131,7 @@ async def test_damaged_messages_are_told_once_and_counted(tmp_path: Path) -> Non
     queue.consumer_ready(consumer, drain=False)
     app.container.run_round()
     await asyncio.wait_for(consumer.served.wait(), 10)
-    assert (app.stats.quarantined, len(consumer.entries), queue.waiting) == (2, 1, 0)
+    assert (app.stats.quarantined, len(consumer.entries), queue.backlogs.waiting) == (2, 1, 0)
     notice, lost = [event for event in watcher.events if event.startswith("noticed")]
     assert lost.startswith("noticed 2 messages of q")
     assert notice.startswith("noticed 2 stored messages are damaged")

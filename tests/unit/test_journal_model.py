@@ -155,7 +155,7 @@ class World:
         where = self.random.choice([PLAIN] * 12 + ["t"] * 6 + [DURABLE, DEFERRED])
         name = self.new_name(where)
         for queue in self.sent[name]:
-            backlog = self.queue(queue).backlogs[4]
+            backlog = self.queue(queue).backlogs.by_priority[4]
             if backlog is not None:  # as if many other messages had been in the queue
                 backlog.next_position += self.random.choice([0, 0, 0, 2000, 12_000])
         self.node(where).put(new_message(name, durable=True), self.journal.batch)
@@ -287,5 +287,5 @@ async def test_a_kill_at_any_moment_loses_nothing_that_was_accepted(seed: int) -
         world.running.cancel()
         with suppress(asyncio.CancelledError):
             await world.running
-    written, numbers = len(world.disk.had), world.broker.router.next_stored_number() - 1
+    written, numbers = len(world.disk.had), world.broker.router.context.next_stored_number() - 1
     assert 10 < written < numbers - 2, "many were written, and some never were"

@@ -1,11 +1,16 @@
 """Parts of a broker, made from the settings."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from broker.journal import Journal
-from broker.parts import WRITTEN_TIMES, StoreSpace, limits_of
-from broker.settings import Settings
+from broker.parts import WRITTEN_TIMES, StoreSpace, access_of, limits_of
+from broker.settings import Settings, SettingsError
 from storage.memory import MemoryStore
+from tests.interop.broker_process import environment
 from tests.support.staging import Staging, task
 from tests.support.stores import GatedStore
 
@@ -57,3 +62,29 @@ def test_every_limit_of_the_settings_reaches_the_engine() -> None:
     assert limits.transaction_operations_max == 9
     assert limits.transaction_bytes_max == 10
     assert limits.transaction_timeout_ms == 11
+
+
+def test_a_wrong_rules_file_is_a_wrong_setting(tmp_path: Path) -> None:
+    file = tmp_path / "acl.toml"
+    file.write_text("[[rule]]\nid = 'a'\n")
+    with pytest.raises(SettingsError, match=r"acl\.toml: rule a: who must be a list"):
+        access_of(Settings(acl_file=file))
+
+
+def test_without_the_driver_of_postgresql_it_says_what_to_install() -> None:
+    """A process of its own: here the driver is imported already."""
+    program = (
+        "import sys; sys.modules['asyncpg'] = None\n"
+        "from broker.parts import store_of; from broker.settings import Settings\n"
+        "store_of(Settings(store='postgresql://ada@nowhere/broker'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "SettingsError: the store is in PostgreSQL, and asyncpg is not" in done.stderr
+    assert "pip install 'jms-broker[postgresql]'" in done.stderr

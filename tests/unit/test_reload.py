@@ -20,12 +20,24 @@ from broker.reload import (
     apply,
     reload,
 )
-from broker.security.authenticate import Users
+from broker.security.identity import APPLICATION, NOT_LOGGED_IN
+from broker.security.users import Users
 from broker.settings import MEMORY, Settings, SettingsError, given_settings
+from tests.support.broker import entrance
 from tests.support.socket_client import SocketClient
 
 NEED_RESTART = {
-    *("bind", "port", "store", "hold_ms", "store_loss_grace_ms", "disk_free_min", "http"),
+    *(
+        "bind",
+        "port",
+        "listener",
+        "tls",
+        "store",
+        "hold_ms",
+        "store_loss_grace_ms",
+        "disk_free_min",
+        "http",
+    ),
     *("disk_ballast", "memory_max", "address_prefixes"),
     *("pacing_backlog", "paging_window", "connection_loss_grace_ms", "event_log_max_events"),
     *("event_log_max_age_ms", "stage_retention_s"),
@@ -88,7 +100,7 @@ async def test_new_connections_have_the_new_limits(app: App, tmp_path: Path) -> 
         async with SocketClient(app.port) as after:
             assert (await after.open()).max_frame_size == 4096
         await before.begin()
-    assert (app.container.credit, app.listener.stall_timeout_ms) == (7, 9)
+    assert (app.container.credit, app.listeners.stall_timeout_ms) == (7, 9)
 
 
 async def test_new_nodes_have_the_new_settings(app: App, tmp_path: Path) -> None:
@@ -117,9 +129,12 @@ async def test_the_first_user_closes_the_broker_to_strangers(app: App, tmp_path:
         await stranger.open("stays")
         Users(tmp_path / "users").add("ada", "engine")
         apply(app, settings(tmp_path))
-        assert app.container.authenticator.requires_sasl()
-        assert app.container.authenticator.mechanisms() == ["PLAIN"]
-        assert not app.container.authenticator.is_administrator("")
+        exchange = app.container.authenticator.begin(entrance())
+        assert exchange.anonymous() is None
+        assert exchange.mechanisms() == ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"]
+        current = app.container.authenticator.current(NOT_LOGGED_IN)
+        assert current is not None
+        assert current.roles == {APPLICATION}
         async with SocketClient(app.port) as other:
             other.send_bytes(AMQP_HEADER)
             assert await other.header() == SASL_HEADER

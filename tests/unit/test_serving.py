@@ -16,7 +16,7 @@ import pytest
 
 from broker import __version__
 from broker.compiled import COMPILED, SLOWER
-from broker.security.authenticate import Users
+from broker.security.users import Users
 
 PATIENCE_S = 30.0
 

@@ -8,6 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from broker.address_settings import AddressSettings, NodeSettings
+from broker.listener_settings import ListenerSettings
 from broker.settings import (
     DEFAULT_STORE,
     OTHER_VARIABLES,
@@ -18,15 +19,24 @@ from broker.settings import (
     given_settings,
     load_settings,
 )
+from broker.tls_settings import TlsSettings
 
 CONFIG = Path(__file__).parents[2] / "config" / "broker.toml"
 
 WITHOUT_DEFAULT = {
-    *("users_file", "allow_anonymous", "user", "password", "password_file", "memory_max"),
+    *(
+        "users_file",
+        "acl_file",
+        "allow_anonymous",
+        "user",
+        "password",
+        "password_file",
+        "memory_max",
+    ),
 }
 """Settings for which config/broker.toml shows an example or a description, not the default."""
 
-TABLES = {"log", "http", "address", "queue", "topic"}
+TABLES = {"log", "http", "listener", "tls", "address", "queue", "topic"}
 
 
 def written(folder: Path, text: str) -> Path:
@@ -301,6 +311,8 @@ def test_the_file_shows_every_setting_and_no_other() -> None:
     assert set(shown) == set(Settings.model_fields)
     assert set(tables(shown, "log")) == set(LogSettings.model_fields)
     assert set(tables(shown, "http")) == set(HttpSettings.model_fields)
+    assert set(tables(shown, "listener")) == set(ListenerSettings.model_fields) - {"tls"}
+    assert set(tables(shown, "tls")) == set(TlsSettings.model_fields)
     assert set(tables(shown, "address")) == set(AddressSettings.model_fields)
     for kind in ("queue", "topic"):
         assert set(tables(shown, kind)) == set(NodeSettings.model_fields)
@@ -349,3 +361,53 @@ def test_given_settings_come_from_nowhere_else(monkeypatch: pytest.MonkeyPatch) 
 def test_a_wrong_given_setting_is_an_argument() -> None:
     with pytest.raises(SettingsError, match=r"^argument: port = 70000: "):
         given_settings(port=70000)
+
+
+# -- listeners
+
+
+def test_bind_and_port_are_the_first_listener() -> None:
+    settings = given_settings(port=7, listener=[{"name": "internal", "port": 8, "bind": "::1"}])
+    assert [(each.name, each.url(each.port)) for each in settings.listeners()] == [
+        ("amqp", "amqp://127.0.0.1:7"),
+        ("internal", "amqp://[::1]:8"),
+    ]
+
+
+PAIR = {"certificate": "c.pem", "key": "k.pem"}
+
+
+def test_a_listener_of_its_own_table_or_the_general_one_has_tls() -> None:
+    own = {"certificate": "own.pem", "key": "own.key"}
+    settings = given_settings(
+        tls=PAIR,
+        listener=[
+            {"name": "a", "port": 1, "kind": "amqps"},
+            {"name": "b", "port": 2, "kind": "amqps", "tls": own},
+            {"name": "c", "port": 3},
+        ],
+    )
+    used = [each.tls and str(each.tls.certificate) for each in settings.listeners()]
+    assert used == [None, "c.pem", "own.pem", None]
+
+
+LISTENERS = [
+    pytest.param(
+        [{"name": "a", "port": 1}, {"name": "a", "port": 2}], "of the name 'a'", id="twice"
+    ),
+    pytest.param([{"name": "amqp", "port": 1}], "bind and port describe", id="the first's name"),
+    pytest.param([{"port": 1}], r"listener\[0\].name", id="no name"),
+    pytest.param([{"name": "a"}], r"listener\[0\].port", id="no port"),
+    pytest.param([{"name": "a b", "port": 1}], r"listener\[0\].name", id="a name with a blank"),
+    pytest.param([{"name": "a", "port": 1, "kind": "amqps"}], "there is no table tls", id="no TLS"),
+    pytest.param([{"name": "a", "port": 1, "tls": PAIR}], "set kind to 'amqps'", id="TLS and amqp"),
+    pytest.param(
+        [{"name": "a", "port": 1, "kind": "mqtt"}], r"listener\[0\].kind", id="another kind"
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "told"), LISTENERS)
+def test_a_wrong_listener_stops_the_start(given: list[dict[str, object]], told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        given_settings(listener=given)

@@ -29,7 +29,7 @@ def paged(routing: Routing, count: int = 3) -> Queue:
 
 
 def windows(routing: Routing, store: Store) -> Windows:
-    return Windows(store, Journal(store), routing.router.paging)
+    return Windows(store, Journal(store), routing.router.context.paging)
 
 
 async def gated(routing: Routing) -> GatedStore:

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"os"
 	"strings"
 	"time"
 
@@ -391,4 +392,24 @@ var _ = shows("a link that is stolen is told so", "SUB-37", func(s *scene) {
 	same(condition(err), "amqp:link:stolen")
 	s.fill(thief, "a")
 	same(s.values(receiver, 1), []any{"a"})
+})
+
+// ---- the functions of docs/start/go.md
+
+var _ = shows("the function that sends and receives", "", func(s *scene) {
+	same(must(hello(s, os.Getenv("BROKER_URL"), s.address)), "world")
+})
+
+var _ = shows("the function with a durable subscription", "SUB-02", func(s *scene) {
+	topic := &amqp.SenderOptions{TargetCapabilities: []string{"topic"}}
+	sender := must(s.session().NewSender(s, s.address, topic))
+	for _, value := range []string{"it rains", "it pours"} {
+		connection, receiver, err := subscribe(s, os.Getenv("BROKER_URL"), s.address)
+		check(err)
+		if value == "it pours" {
+			same(s.values(receiver, 1), []any{"it rains"})
+		}
+		check(connection.Close())
+		check(sender.Send(s, text(value), nil))
+	}
 })

@@ -1,8 +1,12 @@
 'use strict';
 // What a Node.js program does to the broker with rhea. `node main.js "a name"` runs that case.
 
+const childProcess = require('node:child_process');
+const path = require('node:path');
+const { promisify } = require('node:util');
 const { Inbox, accepted, assert, next, rhea, run, shows } = require('./harness.js');
 const { message: section, types } = rhea;
+const execFile = promisify(childProcess.execFile);
 
 // ---- connections
 
@@ -385,6 +389,33 @@ shows("a link that is stolen is told so", "SUB-37", async (scene) => {
   await scene.fill(thief, 'a');
   receiver.add_credit(1);
   assert.deepEqual(await inbox.bodies(1), ['a']);
+});
+
+// ---- the programs of docs/start/javascript.md
+
+/** What the program `file` prints; it ends with status 0. */
+async function printed(scene, file) {
+  const env = { ...process.env, JMS_BROKER_URL: process.env.BROKER_URL };
+  const { stdout } = await execFile('node', [path.join(__dirname, file), scene.address], { env });
+  return stdout.trim().split('\n');
+}
+
+shows("the program that sends and receives", "", async (scene) => {
+  assert.deepEqual(await printed(scene, 'hello.js'), ['the broker has the message', 'received world']);
+});
+
+shows("the program with a durable subscription", "SUB-02", async (scene) => {
+  const topic = { address: scene.address, capabilities: ['topic'] };
+  const subscriber = await scene.connect({ container_id: 'newspaper' });
+  const source = { ...topic, durable: 2, expiry_policy: 'never' };
+  const [receiver] = await scene.receiver(subscriber, { name: 'archive', source });
+  receiver.detach();
+  await next(receiver, 'receiver_close');
+  const sender = await scene.sender(await scene.connect(), { target: topic });
+  await accepted(sender, { body: 'it rains' });
+  await accepted(sender, { body: 'the end' });
+  const expected = ['subscribed', 'received it rains', 'received the end'];
+  assert.deepEqual(await printed(scene, 'subscribe.js'), expected);
 });
 
 run(process.argv.slice(2));

@@ -169,7 +169,7 @@ def test_a_frame_of_exactly_our_max_frame_size_is_taken() -> None:
     assert len(frame(Transfer(settled=True, payload=payload))) == 4096
     client.send(Transfer(settled=True, payload=payload))
     client.expect_nothing()
-    assert client.broker.queue().waiting == 1
+    assert client.broker.queue().backlogs.waiting == 1
 
 
 def test_a_peer_may_not_ask_for_frames_below_the_minimum() -> None:
@@ -249,10 +249,10 @@ def test_an_outcome_reaches_the_link_that_sent() -> None:
     client = broker.session()
     client.attach_receiver(credit=2)
     client.expect_deliveries(b"0", b"1")
-    assert broker.queue().acquired == 2
+    assert broker.queue().state.acquired == 2
     client.send(Disposition(first=0, last=1))
     client.expect_nothing()
-    assert broker.queue().acquired == 0
+    assert broker.queue().state.acquired == 0
 
 
 def test_unfinished_deliveries_of_all_links_share_a_limit() -> None:
@@ -276,7 +276,7 @@ def test_a_delivery_that_is_finished_or_aborted_makes_room_for_others() -> None:
         client.transfer(number, bytes(800), settled=True, more=True)
         client.send(Transfer(delivery_id=None, tag=None, aborted=number % 2 == 0))
     client.expect_nothing()
-    assert client.broker.queue().waiting == 2
+    assert client.broker.queue().backlogs.waiting == 2
 
 
 # -- before open

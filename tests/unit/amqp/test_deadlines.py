@@ -406,7 +406,7 @@ def test_a_connection_that_is_over_has_no_deadlines() -> None:
 # -- the timer queue
 
 
-def test_deadlines_that_move_leave_nothing_behind_in_the_agenda() -> None:
+def test_deadlines_that_move_leave_nothing_behind_in_the_timer_queue() -> None:
     """Heartbeats, echoes and cut frames replace deadlines; the timer queue does not grow by it."""
     broker = Broker(limits=Limits(idle_time_out_ms=60_000))
     client = broker.session(idle_time_out=20_000)

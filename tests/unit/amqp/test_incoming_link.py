@@ -65,7 +65,7 @@ def test_what_was_sent_before_its_credit_was_reduced_is_taken() -> None:
     for number in range(10):
         client.transfer(number, settled=True)
     assert not any(isinstance(body, Detach) for body in client.bodies())
-    assert broker.queue().waiting == 10
+    assert broker.queue().backlogs.waiting == 10
 
 
 def test_a_credit_that_was_reduced_ends_where_it_would_have() -> None:
@@ -211,7 +211,10 @@ def test_a_settle_mode_that_may_be_said(mode: int, settled: bool | None) -> None
 
 
 def test_tags_may_repeat_and_be_empty() -> None:
-    """JMS clients take tags from a pool, and send settled messages without any (contract 13.13)."""
+    """JMS clients take tags from a pool, and send settled messages without any.
+
+    `docs/design/jms-clients.md` 13.13.
+    """
     engine, inbox = open_inbox()
     tags = [b"", b"", b"a", b"a", b"x" * 32]
     engine.send(*[Transfer(delivery_id=n, tag=tag, payload=PAYLOAD) for n, tag in enumerate(tags)])
@@ -488,4 +491,4 @@ def test_an_unfinished_delivery_ends_with_its_link() -> None:
     client.attach_sender()
     client.transfer(1)
     assert client.expect_last(Disposition) == Disposition(first=1, last=1)
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1

@@ -10,10 +10,13 @@ from broker.amqp.lifecycle import (
     ConnectionState,
     LinkEvent,
     LinkState,
+    SaslEvent,
+    SaslState,
     SessionEvent,
     SessionState,
     connection_after,
     link_after,
+    sasl_after,
     session_after,
 )
 
@@ -47,6 +50,26 @@ CONNECTIONS = {
     "refused before its open": (
         [ConnectionEvent.AMQP_HEADER_IN, ConnectionEvent.CLOSE_OUT, ConnectionEvent.CLOSE_IN],
         [ConnectionState.HEADERS_EXCHANGED, ConnectionState.CLOSE_SENT, ConnectionState.ENDED],
+    ),
+}
+
+SASL_EXCHANGES = {
+    # core 5.3.2, up to the outcome, which ends the exchange
+    "of two challenges": (
+        [
+            SaslEvent.INIT_IN,
+            SaslEvent.CHALLENGE_OUT,
+            SaslEvent.RESPONSE_IN,
+            SaslEvent.CHALLENGE_OUT,
+            SaslEvent.RESPONSE_IN,
+        ],
+        [
+            SaslState.DECIDING,
+            SaslState.CHALLENGED,
+            SaslState.DECIDING,
+            SaslState.CHALLENGED,
+            SaslState.DECIDING,
+        ],
     ),
 }
 
@@ -89,6 +112,12 @@ CONNECTION_STEPS = {
     for events, states in CONNECTIONS.values()
     for state, event in zip([ConnectionState.START, *states], events, strict=False)
 } | {(state, ConnectionEvent.LOST) for state in ConnectionState}
+
+SASL_STEPS = {
+    (state, event)
+    for events, states in SASL_EXCHANGES.values()
+    for state, event in zip([SaslState.OFFERED, *states], events, strict=False)
+}
 
 SESSION_STEPS = {
     (state, event)
@@ -175,3 +204,22 @@ def test_impossible_on_a_link(state: LinkState, event: LinkEvent) -> None:
         link_after(state, event)
     assert caught.value.condition == NOT_ALLOWED
     assert caught.value.description == f"{event.value} while {state.value}"
+
+
+@pytest.mark.parametrize(("events", "states"), SASL_EXCHANGES.values(), ids=SASL_EXCHANGES.keys())
+def test_a_sasl_exchange(events: list[SaslEvent], states: list[SaslState]) -> None:
+    state = SaslState.OFFERED
+    for event, expected in zip(events, states, strict=True):
+        state = sasl_after(state, event)
+        assert state is expected
+
+
+@pytest.mark.parametrize(
+    ("state", "event"),
+    [step for step in product(SaslState, SaslEvent) if step not in SASL_STEPS],
+    ids=lambda each: each.value,
+)
+def test_out_of_turn_in_a_sasl_exchange(state: SaslState, event: SaslEvent) -> None:
+    with pytest.raises(ConnectionFault) as caught:
+        sasl_after(state, event)
+    assert caught.value.condition == NOT_ALLOWED

@@ -41,6 +41,10 @@ HITS: Final = {
     "FRAME_BEFORE_OPEN": "amqp/test_connection.py::test_a_frame_before_open_is_small",
     "BUFFER_BEFORE_OPEN": "amqp/test_sasl.py"
     "::test_little_is_kept_of_a_peer_that_is_not_authenticated",
+    "SASL_CHALLENGES_MAX": "amqp/test_sasl_server.py"
+    "::test_an_exchange_has_a_limited_number_of_challenges",
+    "SASL_CHALLENGE_SIZE_MAX": "amqp/test_sasl_server.py"
+    "::test_a_larger_challenge_ends_the_exchange",
     "ECHO_INTERVAL_MS": "amqp/test_session_flow.py"
     "::test_echoes_are_answered_every_ten_milliseconds_at_most",
     "UNSETTLED_IN_MAX": "amqp/test_session_dispositions.py"
@@ -116,7 +120,16 @@ NO_LIMITS: Final = {
         "user",
         "password",
     ),
-    *("password_file", "default_kind", "auto_create", "dead_letter", "expiry", "log", "address"),
+    *(
+        "password_file",
+        "default_kind",
+        "auto_create",
+        "dead_letter",
+        "expiry",
+        "log",
+        "address",
+        *("listener", "tls", "plain", "acl_file"),
+    ),
     *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms", "disk_free_min"),
     *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms", "hold_ms"),
     *(
@@ -192,7 +205,7 @@ def test_a_delivery_tag_is_short(size: int, taken: bool) -> None:
         client.expect_last(Disposition)
     else:
         client.expect_close("amqp:invalid-field")
-    assert broker.queue().waiting == taken
+    assert broker.queue().backlogs.waiting == taken
 
 
 @pytest.mark.parametrize(
@@ -302,7 +315,7 @@ def test_large_messages_in_pieces(kib: int, count: int, taken: bool) -> None:
         client.send(*turn)
     if not taken:
         client.expect_close("amqp:resource-limit-exceeded")
-        assert broker.queue().waiting == 0
+        assert broker.queue().backlogs.waiting == 0
         return
     answers = [body for body in client.bodies() if not isinstance(body, Flow)]
     assert answers

@@ -87,7 +87,7 @@ def test_a_receiver_gets_its_messages_settled_or_not(snd: int, told: int, rcv: i
     assert (answer.snd_settle_mode, answer.rcv_settle_mode) == (told, rcv)
     (delivery,) = client.expect_deliveries(b"0")
     assert delivery.settled is (told == SND_SETTLED)
-    assert broker.queue().acquired == (0 if delivery.settled else 1)
+    assert broker.queue().state.acquired == (0 if delivery.settled else 1)
 
 
 def test_both_roles_may_have_one_name() -> None:
@@ -147,7 +147,7 @@ def test_the_terminus_of_the_other_side_is_repeated() -> None:
     ],
 )
 def test_a_refusal_is_an_attach_and_a_closing_detach(attach: Attach, condition: str) -> None:
-    """After any other answer a JMS client waits for ever (contract 13.1)."""
+    """After any other answer a JMS client waits for ever (`docs/design/jms-clients.md` 13.1)."""
     broker = Broker()
     client = broker.session()
     client.send(attach)
@@ -303,7 +303,10 @@ def test_what_was_accepted_is_told_before_our_detach() -> None:
 
 
 def test_both_ends_may_detach_at_once() -> None:
-    """The peer's own detach answers the broker's, and gets no answer itself (contract 13.27)."""
+    """The peer's own detach answers the broker's, and gets no answer itself.
+
+    `docs/design/jms-clients.md` 13.27.
+    """
     client = Broker().session()
     client.attach_sender()
     client.send(Transfer(tag=None, payload=PAYLOAD), Detach(handle=0, closed=True))
@@ -356,7 +359,7 @@ def test_a_receiver_that_attaches_again_elsewhere_steals_its_link() -> None:
     assert [each.handle for each in deliveries] == [1, 1]
     client.send(Detach(handle=0, closed=True), Disposition(first=0))
     client.expect_nothing()
-    assert broker.queue().acquired == 2
+    assert broker.queue().state.acquired == 2
 
 
 @pytest.mark.requirement("RCV-08")
@@ -391,7 +394,7 @@ def test_a_sender_that_comes_back_sends_again(unsettled: bytes) -> None:
     assert not answer.has_unsettled
     client.transfer(1)
     assert client.expect_last(Disposition) == Disposition(first=1, last=1)
-    assert broker.queue().waiting == 2
+    assert broker.queue().backlogs.waiting == 2
 
 
 def test_a_receiver_whose_unsettled_map_goes_on_is_refused() -> None:

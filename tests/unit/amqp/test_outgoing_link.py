@@ -58,7 +58,10 @@ def joined(pieces: list[Transfer]) -> bytes:
 
 @pytest.mark.parametrize("settled", [False, True])
 def test_a_transfer_has_what_a_client_needs(settled: bool) -> None:
-    """Transfers have consecutive delivery-ids, a tag and a message-format (contract 5.6, 13.8)."""
+    """Transfers have consecutive delivery-ids, a tag and a message-format.
+
+    `docs/design/jms-clients.md` 5.6, 13.8.
+    """
     engine, outbox = open_outbox()
     for number in range(3):
         outbox.send(b"body", settled=settled, header=b"head")
@@ -240,7 +243,10 @@ def told_credit(bodies: list[Body | None]) -> tuple[int, int, bool]:
 @pytest.mark.parametrize("copies", [False, True], ids=["a consumer", "a browser"])
 @pytest.mark.parametrize(("count", "credit"), [(0, 5), (3, 5), (0, 1), (0, LAST)])
 def test_a_drain_uses_all_credit_up(copies: bool, count: int, credit: int) -> None:
-    """Clients see the end of a drain by the delivery-count alone (contract 5.5)."""
+    """Clients see the end of a drain by the delivery-count alone.
+
+    `docs/design/jms-clients.md` 5.5.
+    """
     broker = Broker()
     broker.fill(count=count)
     client = broker.session()
@@ -303,7 +309,10 @@ def test_a_drain_may_be_taken_back() -> None:
 
 
 def test_a_drain_waits_for_the_rest_of_a_delivery() -> None:
-    """A message of which a part was sent is completed before credit is given up (contract 5.5)."""
+    """A message of which a part was sent is completed before credit is given up.
+
+    `docs/design/jms-clients.md` 5.5.
+    """
     engine, outbox = open_outbox(5, window=1)
     outbox.send(bytes(1000))
     assert len(transfers(engine.bodies())) == 1
@@ -466,7 +475,7 @@ def test_a_presettled_link_needs_no_dispositions() -> None:
     assert all(each.settled for each in deliveries)
     client.send(Disposition(first=0, last=2, state=Released()))
     client.expect_nothing()
-    assert (broker.queue().waiting, broker.queue().acquired) == (0, 0)
+    assert (broker.queue().backlogs.waiting, broker.queue().state.acquired) == (0, 0)
 
 
 def test_credit_may_come_with_the_attach_in_one_piece() -> None:

@@ -29,7 +29,10 @@ class Listener(ConnectionOwner):
     def deadline_changed(self) -> None:
         raise NotImplementedError
 
-    def authenticate(self, mechanism: str, response: bytes) -> None:
+    def authenticate(self, mechanism: str, response: bytes | None) -> None:
+        raise NotImplementedError
+
+    def challenge_answered(self, response: bytes) -> None:
         raise NotImplementedError
 
     def input_rests(self) -> None:
@@ -161,7 +164,7 @@ def test_an_answer_larger_than_the_peers_max_frame_size_is_not_sent() -> None:
     client.send(attach_receiver(name="n" * 600, kind="queue"))
     client.expect_close("amqp:frame-size-too-small")
     assert broker.container.link_count() == 0
-    assert broker.queue().consumers == []
+    assert broker.queue().consumers.attached == []
 
 
 def test_our_frames_fit_into_the_least_max_frame_size() -> None:
@@ -317,7 +320,7 @@ def test_room_is_no_reason_to_write_to_a_link_that_has_gone() -> None:
     client.expect_last(End)
     client.peer.output_drained()
     client.expect_nothing()
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
 
 
 def test_no_more_than_a_mebibyte_waits_for_a_socket() -> None:

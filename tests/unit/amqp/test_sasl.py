@@ -17,11 +17,13 @@ from broker.amqp.sasl_frames import (
     SaslOutcome,
     SaslResponse,
 )
+from broker.security.identity import Identity
 from tests.support.broker import Broker, Client, Doorman
 from tests.support.frames import Body, Header, frame, opening, raw_frame, sasl_frame
 
 PASSWORDS = {"alice": "sesame"}
 ALICE = SaslInit(mechanism=PLAIN, initial_response=b"\0alice\0sesame", hostname="broker")
+ALICES = Identity("alice", roles=frozenset())
 MALLORY = SaslInit(mechanism=PLAIN, initial_response=b"\0alice\0guess")
 
 
@@ -106,14 +108,14 @@ def test_who_knows_the_password_comes_in() -> None:
     assert client.expect_last(Header).data == AMQP_HEADER
     client.send(Open(container_id="client"))
     client.expect_last(Open)
-    assert client.peer.user == "alice"
+    assert client.peer.identity.user == "alice"
 
 
 def test_the_identity_is_empty_for_anonymous() -> None:
     client, _ = negotiating(anonymous=True)
     client.send_bytes(sasl_frame(SaslInit(mechanism=ANONYMOUS, initial_response=b"a trace")))
     assert client.expect_last(SaslOutcome).code == SASL_OK
-    assert client.peer.user == ""
+    assert client.peer.identity.user == ""
 
 
 def test_the_whole_exchange_may_come_in_one_piece() -> None:
@@ -137,7 +139,10 @@ def test_the_whole_exchange_may_come_in_one_piece() -> None:
     ],
 )
 def test_who_does_not_come_in(init: SaslInit) -> None:
-    """All refused clients get the same answer, which does not reveal what was wrong (A5)."""
+    """All refused clients get the same answer, which does not reveal what was wrong.
+
+    `docs/design/hostile-input.md` A5.
+    """
     client, _ = negotiating()
     client.send_bytes(sasl_frame(init) + opening())
     assert client.expect_last(SaslOutcome).code == SASL_AUTH
@@ -181,9 +186,10 @@ def test_a_peer_that_cannot_be_judged_may_try_again() -> None:
     ],
 )
 def test_nobody_comes_in_by_sending(data: bytes) -> None:
-    """The stream ends without an outcome, since no close exists outside of AMQP frames (A3).
+    """The stream ends without an outcome, since no close exists outside of AMQP frames.
 
-    A client cannot repair it: the broker does not read the init that follows.
+    A client cannot repair it: the broker does not read the init that follows
+    (`docs/design/hostile-input.md` A3).
     """
     client, doorman = negotiating(anonymous=True)
     client.send_bytes(data + sasl_frame(SaslInit(mechanism=ANONYMOUS)))
@@ -294,8 +300,8 @@ def test_an_outcome_for_a_peer_that_has_gone_is_lost() -> None:
 def test_a_second_outcome_is_lost() -> None:
     client, _ = negotiating(slow=True)
     client.send_bytes(sasl_frame(ALICE))
-    client.peer.authenticated("alice")
-    client.peer.authenticated("alice")
+    client.peer.authenticated(ALICES)
+    client.peer.authenticated(ALICES)
     client.broker.container.run_round()
     assert client.expect_last(SaslOutcome).code == SASL_OK
     assert not client.is_closed()
@@ -310,7 +316,7 @@ def test_a_second_outcome_is_lost() -> None:
     ],
 )
 def test_little_is_kept_of_a_peer_that_is_not_authenticated(size: int) -> None:
-    """Input after an init that is not yet answered is kept up to 64 KiB (A2)."""
+    """Input after an unanswered init is kept up to 64 KiB (`docs/design/hostile-input.md` A2)."""
     client, doorman = negotiating(slow=True)
     client.send_bytes(sasl_frame(ALICE))
     kept = 0

@@ -254,7 +254,7 @@ def is_accepted(kinds: str) -> bool:
 
 def test_up_to_three_sections_are_accepted_in_their_order_only() -> None:
     """Of all combinations, those with a repeated section, a wrong order or a section after the body
-    are refused (`reliability.md` C9).
+    are refused (`docs/design/hostile-input.md` C9).
     """
     for length in range(4):
         for kinds in product(ONE, repeat=length):

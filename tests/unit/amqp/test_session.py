@@ -63,7 +63,7 @@ def test_a_whole_session_may_be_sent_before_any_answer() -> None:
     bodies = client.bodies()
     assert kinds(bodies) == ["Begin", "Attach", "Flow", "Disposition", "Detach", "End"]
     assert bodies[3] == Disposition(first=0, last=1)
-    assert client.broker.queue().waiting == 2
+    assert client.broker.queue().backlogs.waiting == 2
 
 
 def test_a_channel_is_free_as_soon_as_its_session_has_ended() -> None:
@@ -108,7 +108,7 @@ def test_links_and_deliveries_end_with_their_session(leave: Callable[[Client], N
     leave(client)
     assert broker.container.link_count() == 0
     queue = broker.queue()
-    assert (queue.waiting, queue.acquired, queue.consumers) == (2, 0, [])
+    assert (queue.backlogs.waiting, queue.state.acquired, queue.consumers.attached) == (2, 0, [])
     other = broker.session("other")
     other.attach_receiver(credit=10)
     other.expect_deliveries(b"0", b"1")
@@ -142,7 +142,7 @@ def test_frames_that_cross_our_end_are_ignored() -> None:
         End(),
     )
     client.expect_end("amqp:session:unattached-handle")
-    assert broker.queue().waiting == 0
+    assert broker.queue().backlogs.waiting == 0
     client.begin()
     client.expect_nothing()
 
@@ -226,8 +226,8 @@ def test_sessions_have_handles_of_their_own() -> None:
     client.expect(Flow)
     client.send(Transfer(payload=PAYLOAD), channel=1)
     assert client.expect_frame(Disposition)[0] == 1
-    assert client.broker.queue("p").waiting == 1
-    assert client.broker.queue("q").waiting == 0
+    assert client.broker.queue("p").backlogs.waiting == 1
+    assert client.broker.queue("q").backlogs.waiting == 0
 
 
 @pytest.mark.parametrize(

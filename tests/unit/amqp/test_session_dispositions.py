@@ -52,7 +52,7 @@ def received(count: int = 5, *, max_frame_size: int = 0xFFFF_FFFF) -> Client:
 def counts(client: Client) -> tuple[int, int]:
     """Return the number of ready and the number of acquired messages in the queue."""
     queue = client.broker.queue()
-    return queue.waiting, queue.acquired
+    return queue.backlogs.waiting, queue.state.acquired
 
 
 # -- outcomes of outgoing deliveries
@@ -120,11 +120,11 @@ def test_a_range_may_reach_over_links() -> None:
     told = [body for body in client.bodies() if isinstance(body, Transfer)]
     assert [(each.delivery_id, each.handle) for each in told] == [(0, 0), (1, 1), (2, 1), (3, 0)]
     client.send(Disposition(first=0, last=2))
-    assert broker.queue("q").acquired == 1
-    assert broker.queue("p").acquired == 0
+    assert broker.queue("q").state.acquired == 1
+    assert broker.queue("p").state.acquired == 0
     client.send(Disposition(first=2, last=3, state=RELEASED))
-    assert broker.queue("q").waiting == 1
-    assert broker.queue("p").waiting == 0
+    assert broker.queue("q").backlogs.waiting == 1
+    assert broker.queue("p").backlogs.waiting == 0
 
 
 def test_each_session_has_ids_of_its_own() -> None:
@@ -256,7 +256,10 @@ def test_the_node_of_a_range_may_go_with_its_link() -> None:
     ],
 )
 def test_dispositions_behind_a_detach_are_ignored(state: DeliveryState) -> None:
-    """JMS clients release prefetched messages after the link is gone (contract 13.7)."""
+    """JMS clients release prefetched messages after the link is gone.
+
+    `docs/design/jms-clients.md` 13.7.
+    """
     client = received()
     client.send(Detach(handle=0, closed=True))
     client.expect_detach()
@@ -310,7 +313,7 @@ def test_what_becomes_durable_after_its_link_has_gone_is_not_told() -> None:
     client.send(Transfer(payload=DURABLE), Detach(handle=0, closed=True))
     client.expect_detach()
     client.expect_nothing()
-    assert client.broker.queue().waiting == 1
+    assert client.broker.queue().backlogs.waiting == 1
 
 
 def test_what_becomes_durable_after_its_session_has_ended_is_not_told() -> None:
@@ -318,7 +321,7 @@ def test_what_becomes_durable_after_its_session_has_ended_is_not_told() -> None:
     client.attach_sender()
     client.send(Transfer(payload=DURABLE), End())
     client.expect_end()
-    assert client.broker.queue().waiting == 1
+    assert client.broker.queue().backlogs.waiting == 1
 
 
 # -- the sender settles first

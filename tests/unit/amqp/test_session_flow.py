@@ -39,7 +39,7 @@ def test_every_frame_of_a_message_uses_the_window() -> None:
         (6, 4),
         (8, 4),
     ]
-    assert client.broker.queue().waiting == 1
+    assert client.broker.queue().backlogs.waiting == 1
 
 
 def test_a_window_of_one_is_enough() -> None:
@@ -331,4 +331,4 @@ def test_messages_are_not_acquired_within_a_transaction(
         client.expect_deliveries(b"0")
     else:
         client.expect_detach(told)
-        assert broker.queue().waiting == 1
+        assert broker.queue().backlogs.waiting == 1

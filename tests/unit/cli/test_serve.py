@@ -64,7 +64,18 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_running_broker_carries_no_command_line() -> None:
-    heavy = ["typer", "click", "rich", "proton", "argon2", "aiosqlite", "asyncpg", "sqlalchemy"]
+    heavy = [
+        "typer",
+        "click",
+        "rich",
+        "proton",
+        "argon2",
+        "scramp",
+        "tomlkit",
+        "aiosqlite",
+        "asyncpg",
+        "sqlalchemy",
+    ]
     program = f"""
 import sys
 from broker.cli.serve import plain_options, load_server
@@ -116,7 +127,7 @@ def test_an_address_that_is_not_ours_is_told() -> None:
     done = run("serve", "--bind", "192.0.2.1", "--port", "0", JMS_BROKER_ALLOW_ANONYMOUS="true")
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("jms-broker: cannot listen on 192.0.2.1:0: ")
+    assert last.startswith("jms-broker: cannot listen on amqp://192.0.2.1:0: ")
     assert "Traceback" not in done.stderr
 
 

@@ -1,7 +1,6 @@
 """A look at an address: all ready messages in order; looking changes nothing."""
 
 from broker.embedding import Broker
-from broker.embedding.look import Look
 from tests.support.embedded import consume, port_of, put, waiting
 from tests.support.socket_client import SocketClient
 
@@ -14,9 +13,9 @@ async def test_a_look_changes_nothing() -> None:
         assert waiting(running, "orders") == [b"a", b"b"]
         assert waiting(running, "orders") == [b"a", b"b"]
         queue = app.container.router.queues["orders"]
-        assert (queue.waiting, queue.acquired) == (2, 0)
-        assert not queue.browsers.has(Look())
-        assert not queue.is_pending
+        assert (queue.backlogs.waiting, queue.state.acquired) == (2, 0)
+        assert queue.consumers.count() == 0
+        assert not queue.is_woken
         assert app.stats.as_dict() == before
 
 

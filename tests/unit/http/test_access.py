@@ -1,4 +1,4 @@
-"""Read access over HTTP: the users of AMQP, administrators only."""
+"""Read access over HTTP: the users of AMQP, and a right for each path."""
 
 from base64 import b64encode
 
@@ -6,7 +6,8 @@ import pytest
 
 from broker.http.access import Access, credentials_in, is_of_this_machine
 from broker.management.request import Refused
-from tests.support.broker import Doorman
+from broker.security.resources import MANAGEMENT, Resource
+from tests.support.broker import Broker, Doorman
 from tests.support.http import basic
 
 OWNER = basic("owner", "sesame")["Authorization"]
@@ -48,9 +49,11 @@ async def test_who_is_let_in(
     doorman = Doorman(users, anonymous=anonymous, administrators=administrators)
     status = IN
     try:
-        await Access(doorman, is_local=is_local).check(
+        container = Broker(authenticator=doorman).container
+        visitor = await Access(container, is_local=is_local).check(
             authorization, "127.0.0.1:8161", peer="127.0.0.1"
         )
+        visitor.demand("view", Resource(MANAGEMENT, "journal"))
     except Refused as refused:
         status = refused.status
     assert status == expected
@@ -74,10 +77,9 @@ HOSTS = [
 @pytest.mark.parametrize(("host", "expected"), HOSTS)
 async def test_a_page_in_a_browser_is_not_taken_for_this_machine(host: str, expected: bool) -> None:
     assert is_of_this_machine(host) is expected
-    await Access(Doorman(USERS, administrators=["owner"]), is_local=True).check(
-        OWNER, host, peer="127.0.0.1"
-    )
-    anybody = Access(Doorman(), is_local=True)
+    owned = Broker(authenticator=Doorman(USERS, administrators=["owner"])).container
+    await Access(owned, is_local=True).check(OWNER, host, peer="127.0.0.1")
+    anybody = Access(Broker().container, is_local=True)
     if expected:
         await anybody.check(None, host, peer="127.0.0.1")
     else:

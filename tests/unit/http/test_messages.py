@@ -61,7 +61,7 @@ async def test_a_long_backlog_comes_whole_and_stays_in_the_store(tmp_path: Path)
         answer = await ask(f"{running.http_url}/arrow/browse?address=orders")
         again = await ask(f"{running.http_url}/arrow/browse?address=orders&slice=3&slices=4")
         assert in_memory(queue) < 5000
-        assert (queue.waiting, queue.acquired) == (len(sent), 0)
+        assert (queue.backlogs.waiting, queue.state.acquired) == (len(sent), 0)
     table = answer.table()
     assert table["position"].to_pylist() == [number * 10 + 4 for number in range(len(sent))]
     assert [body[-206:] for body in bodies(table)] == sent
@@ -70,7 +70,7 @@ async def test_a_long_backlog_comes_whole_and_stays_in_the_store(tmp_path: Path)
 
 def in_memory(queue: object) -> int:
     backlogs = queue.backlogs  # type: ignore[attr-defined]
-    return sum(len(each.loaded(-1, 10**6)) for each in backlogs if each)
+    return sum(len(each.loaded(-1, 10**6)) for each in backlogs.existing())
 
 
 BROWSE = "/arrow/browse?address=orders"
@@ -85,9 +85,9 @@ async def test_a_peer_that_goes_away_browses_no_more() -> None:
         queue = running._app().container.router.queues["orders"]
         async with socket_to(running.http_url) as (reader, writer):
             await begin(BROWSE, reader, writer)
-            assert queue.browsers.count() == 1
-        await running.until(lambda: queue.browsers.count() == 0)
-        assert queue.waiting == len(LONG)
+            assert queue.consumers.count() == 1
+        await running.until(lambda: queue.consumers.count() == 0)
+        assert queue.backlogs.waiting == len(LONG)
 
 
 async def test_a_queue_that_is_deleted_ends_the_stream_without_its_end() -> None:
@@ -172,5 +172,5 @@ async def test_a_damaged_body_breaks_the_stream_off() -> None:
         with pytest.raises(BrokenOff, match="chunk 2 of content 1 is damaged"):
             await read(streaming)
         queue = streaming.broker.queue()
-        assert queue.browsers.count() == 0
-        assert queue.waiting == 3
+        assert queue.consumers.count() == 0
+        assert queue.backlogs.waiting == 3

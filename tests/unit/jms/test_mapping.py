@@ -55,9 +55,9 @@ NOW: Final = 1_700_000_000_000
 CONSUMER: Final = Destination("here", DestinationType.TOPIC)
 
 
-def test_the_readme_converts_a_message_there_and_back() -> None:
-    readme = (ROOT / "broker" / "jms" / "README.md").read_text()
-    (example,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+def test_the_page_converts_a_message_there_and_back() -> None:
+    page = (ROOT / "docs" / "jms" / "mapping.md").read_text()
+    (example,) = re.findall(r'```python title="convert.py"\n(.*?)```', page, re.DOTALL)
     exec(example, {})
 
 

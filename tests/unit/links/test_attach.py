@@ -11,7 +11,7 @@ from broker.links.attach import (
     consume_request,
     in_force,
     kind_of,
-    lookup_facts,
+    lookup_traits,
     policy_code,
     publish_request,
     terms_of,
@@ -194,7 +194,7 @@ def test_a_receiver_asks_for(
         request.kind,
         request.dynamic,
         request.copies,
-        request.facts.is_durable,
+        request.traits.is_durable,
     ) == asked
 
 
@@ -261,7 +261,7 @@ def said(facts: SubscriptionTraits) -> tuple[bool, bool, bool, bool]:
 def test_a_source_says_of_its_subscription(
     source: Source, expected: tuple[bool, bool, bool, bool]
 ) -> None:
-    assert said(consume_request(receiver(source)).facts) == expected
+    assert said(consume_request(receiver(source)).traits) == expected
 
 
 @pytest.mark.requirement("SUB-09", "SUB-10", "SUB-11", "SUB-12")
@@ -278,7 +278,7 @@ def test_a_lookup_says_it_by_desired_capabilities(
     desired: list[str], expected: tuple[bool, bool, bool, bool]
 ) -> None:
     attach = Attach(name="link", handle=0, role=RECEIVER, desired_capabilities=desired)
-    assert said(lookup_facts(attach)) == expected
+    assert said(lookup_traits(attach)) == expected
 
 
 @pytest.mark.parametrize(

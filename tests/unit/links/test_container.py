@@ -288,9 +288,9 @@ def test_a_sender_is_stolen_in_the_middle_of_a_message() -> None:
     stolen(first)
     first.send(Transfer(delivery_id=None, tag=None, payload=whole[5:]))
     first.expect_nothing()
-    assert broker.queue().waiting == 0
+    assert broker.queue().backlogs.waiting == 0
     second.transfer(settled=True)
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
 
 
 NEIGHBOURS = [
@@ -453,7 +453,7 @@ def test_a_stop_closes_every_connection() -> None:
     for client in clients:
         client.expect_close("amqp:connection:forced")
     assert broker.container.link_count() == 0
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
     broker.container.close_all(STOPPING)
     broker.container.run_round()
     for client in clients:

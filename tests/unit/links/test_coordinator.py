@@ -36,7 +36,7 @@ def sending(broker: Broker | None = None, container_id: str = "client") -> Contr
 
 def waiting(controller: Controller, address: str = "q") -> tuple[int, int]:
     queue = controller.client.broker.queue(address)
-    return int(queue.waiting), int(queue.acquired)
+    return int(queue.backlogs.waiting), int(queue.state.acquired)
 
 
 def receiving(broker: Broker, count: int) -> Controller:
@@ -133,9 +133,9 @@ def test_links_of_other_sessions_take_part() -> None:
     controller.client.send(Transfer(state=state, payload=message(b"2")), channel=1)
     told = controller.client.expect(Disposition).state
     assert isinstance(told, TransactionalState)
-    assert broker.queue("other").waiting == 0
+    assert broker.queue("other").backlogs.waiting == 0
     controller.commit(txn_id)
-    assert broker.queue("other").waiting == 1
+    assert broker.queue("other").backlogs.waiting == 1
 
 
 def test_a_transaction_is_discharged_by_another_coordinator_of_the_connection() -> None:
@@ -295,10 +295,10 @@ def test_a_transaction_ends_with(end: Callable[[Client], None]) -> None:
     controller.retire(txn_id, 0)
     controller.post(txn_id, b"never", handle=1)
     end(controller.client)
-    assert broker.queue("other").waiting == 0
+    assert broker.queue("other").backlogs.waiting == 0
     assert broker.stats.rolled_back == 1
     controller.client.hang_up()
-    assert broker.queue().acquired == 0
+    assert broker.queue().state.acquired == 0
     other = broker.session("other")
     other.attach_receiver(credit=5)
     transfers = other.expect_deliveries(b"0", b"1")

@@ -71,7 +71,7 @@ def test_everything_comes_in_order_and_stays(routing: Routing) -> None:
         PLAIN_HEADERS[4] + b"a",
         PLAIN_HEADERS[4] + b"b",
     ]
-    assert (queue.waiting, queue.acquired) == (3, 0)
+    assert (queue.backlogs.waiting, queue.state.acquired) == (3, 0)
 
 
 def test_nothing_waits(routing: Routing) -> None:
@@ -156,7 +156,7 @@ def test_what_is_in_the_store_alone_is_brought_in(routing: Routing) -> None:
     for number in range(300):
         queue.put(new_message(encoded(b"%d" % number), durable=True), routing.batch)
     routing.page_out()
-    assert sum(len(each.loaded(-1, 10**6)) for each in queue.backlogs if each) == 0
+    assert sum(len(each.loaded(-1, 10**6)) for each in queue.backlogs.existing()) == 0
     assert Reader(routing, queue, part=BrowseSlice(index=2, slices=3)).positions() == [
         number * 10 + 4 for number in range(2, 300, 3)
     ]

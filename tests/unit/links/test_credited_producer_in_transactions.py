@@ -52,7 +52,7 @@ def test_what_a_transaction_sent_is_room_taken_from_others() -> None:
     other.expect_nothing()
     controller.commit(txn_id)
     other.expect_nothing()
-    assert broker.queue().waiting == 2
+    assert broker.queue().backlogs.waiting == 2
 
 
 @pytest.mark.parametrize("end", ["roll back", "lose the connection", "time out"])
@@ -92,7 +92,7 @@ def test_commits_are_not_refused_though_many_send_at_once() -> None:
                 credit[number] = post(controller, txn_id) or credit[number] - 1
                 controller.commit(txn_id)
                 committed += 1
-        assert broker.queue().waiting <= 7
+        assert broker.queue().backlogs.waiting <= 7
         drain_one(broker)
         broker.advance(50)
     assert committed > 20
@@ -126,7 +126,7 @@ def test_a_transaction_that_just_fits_leaves_a_credit_that_is_honoured() -> None
     assert [post(controller, txn_id) for _ in range(2)] == [1, 1]
     controller.commit(txn_id)
     assert post(controller, None) == 0
-    assert broker.queue().waiting == 3
+    assert broker.queue().backlogs.waiting == 3
     drain_one(broker)
     drain_one(broker)
     assert credit_in(controller) == 1

@@ -279,7 +279,7 @@ def test_a_re_attach_within_the_timeout_finds_the_node(direction: str, by: str) 
     assert (again.address, again.timeout) == (made.address, 2)
     made.broker.advance(30_000)
     assert made.exists()
-    assert made.broker.queue(made.address).waiting == 1
+    assert made.broker.queue(made.address).backlogs.waiting == 1
     assert len(made.broker.router.queues) == 1
     made.detach(closed=False)
     made.broker.advance(1999)

@@ -158,7 +158,7 @@ def test_a_consumer_gets_what_its_selector_takes_and_a_drain_ends() -> None:
     flow = bodies[-1]
     assert isinstance(flow, Flow)
     assert (flow.delivery_count, flow.link_credit) == (10, 0)
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
 
 
 def test_a_browser_sees_what_its_selector_takes() -> None:
@@ -168,7 +168,7 @@ def test_a_browser_sees_what_its_selector_takes() -> None:
     client.attach(attach_receiver(source=source(SELECTOR, distribution_mode=COPY)))
     client.flow(handle=0, delivery_count=0, credit=10)
     assert values_of(client) == [b"1"]
-    assert broker.queue().waiting == 3
+    assert broker.queue().backlogs.waiting == 3
 
 
 def test_no_local_leaves_out_what_the_container_has_sent_on_any_link() -> None:
@@ -189,7 +189,7 @@ def test_what_a_subscriber_does_not_want_never_comes_to_its_subscription() -> No
     publish(broker, 1, 2, kind="topic")
     publish(broker, 1, container_id="client-2", kind="topic")
     (subscription,) = broker.router.topics["q"].subscriptions
-    assert subscription.waiting == 2
+    assert subscription.backlogs.waiting == 2
     client.flow(handle=0, delivery_count=0, credit=10)
     assert values_of(client) == [b"1", b"1"]
 

@@ -44,7 +44,7 @@ def test_a_message_is_accepted_once_it_is_routed() -> None:
     client.attach_sender()
     client.transfer(0)
     accepted(client, 0)
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
     assert broker.stats.published == 1
     assert broker.stats.published_bytes == len(message())
 
@@ -62,7 +62,7 @@ def test_a_pre_settled_message_is_not_answered() -> None:
     client.attach_sender()
     client.transfer(0, settled=True)
     client.expect_nothing()
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
 
 
 def test_pre_settled_messages_part_ranges() -> None:
@@ -117,7 +117,7 @@ def test_a_sender_may_settle_by_itself(last: int | None) -> None:
     accepted(client, 0, settled=False)
     client.send(Disposition(role=SENDER, first=0, last=last, state=None))
     client.expect_nothing()
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
 
 
 @pytest.mark.requirement("PRD-03")
@@ -282,7 +282,7 @@ def test_the_relay_serves_many_addresses_and_keeps_what_it_was_given() -> None:
     reader.attach_receiver("a", credit=5)
     (sent,) = reader.expect_deliveries(b"body")
     assert sent.payload.endswith(payload)
-    assert broker.queue("b").waiting == 1
+    assert broker.queue("b").backlogs.waiting == 1
 
 
 def test_a_link_with_an_address_does_not_look_at_to() -> None:
@@ -290,7 +290,7 @@ def test_a_link_with_an_address_does_not_look_at_to() -> None:
     client = broker.session()
     client.attach_sender("q")
     client.transfer(0, payload=message(to="elsewhere"))
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
     assert broker.router.find_named("elsewhere", "") is None
 
 
@@ -399,7 +399,7 @@ def test_the_relay_is_never_held_back() -> None:
     for number in range(5):
         client.transfer(number, handle=1, payload=message(to="q"), settled=True)
         assert client.expect_last(Flow).handle == 1
-    assert broker.queue().waiting == 5
+    assert broker.queue().backlogs.waiting == 5
 
 
 def test_a_sender_that_goes_while_it_waits_is_forgotten() -> None:
@@ -417,7 +417,7 @@ def test_more_messages_than_credit_detach() -> None:
     for number in range(3):
         client.transfer(number, settled=True)
     assert detached_with(client).condition == "amqp:link:transfer-limit-exceeded"
-    assert broker.queue().waiting == 2
+    assert broker.queue().backlogs.waiting == 2
 
 
 def test_a_sender_may_give_its_credit_up() -> None:
@@ -495,5 +495,5 @@ def test_transfers_behind_our_detach_are_counted_and_dropped() -> None:
     client.send(sender, *[replace(sender, delivery_id=number) for number in (1, 2)])
     detached_with(client)
     client.transfer(3, handle=1, settled=True)
-    assert broker.queue("other").waiting == 1
-    assert broker.queue().waiting == 1
+    assert broker.queue("other").backlogs.waiting == 1
+    assert broker.queue().backlogs.waiting == 1

@@ -33,7 +33,7 @@ def test_a_repeat_is_accepted_and_not_delivered_again() -> None:
     for number, each in enumerate(["a", "b", "a"]):
         client.transfer(number, payload=message(message_id=each))
     assert outcomes(client) == [0, 1, 2]
-    assert broker.queue().waiting == 2
+    assert broker.queue().backlogs.waiting == 2
     assert broker.stats.duplicates == 1
 
 
@@ -45,7 +45,7 @@ def test_the_relay_finds_the_repeats_of_other_links() -> None:
     client.transfer(0, payload=message(message_id="a"))
     client.transfer(1, handle=1, payload=message(message_id="a", to="q"))
     assert outcomes(client) == [0, 1]
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
 
 
 def test_a_repeat_that_comes_settled_is_dropped_in_silence() -> None:
@@ -55,7 +55,7 @@ def test_a_repeat_that_comes_settled_is_dropped_in_silence() -> None:
     for number in range(2):
         client.transfer(number, settled=True, payload=message(message_id="a"))
     client.expect_nothing()
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
 
 
 def test_a_detached_sender_comes_back_and_is_known() -> None:
@@ -68,7 +68,7 @@ def test_a_detached_sender_comes_back_and_is_known() -> None:
     again.attach_sender()
     again.transfer(0, payload=message(message_id="a"))
     assert outcomes(again) == [0]
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
 
 
 @pytest.mark.requirement("PRD-03")
@@ -115,7 +115,7 @@ def test_a_transaction_counts_only_when_it_is_committed(fail: bool) -> None:
         controller.commit(txn)
     again = controller.transfer(message(message_id="a"))
     assert isinstance(controller.answer(again), Accepted)
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
     assert broker.stats.duplicates == (0 if fail else 1)
 
 

@@ -34,7 +34,7 @@ def subscriber(broker: Broker, address: str) -> RecordingConsumer:
     """Return a consumer of the messages that are published to `address`."""
     consumer = RecordingConsumer()
     queue = Queue(
-        address=address, policy=AddressPolicy(), router=broker.router, is_subscription=True
+        address=address, policy=AddressPolicy(), context=broker.router.context, is_subscription=True
     )
     bind(broker.router, address, queue, broker.journal.batch)
     queue.attach_consumer(consumer)

@@ -27,7 +27,7 @@ def relaying(*capabilities: str, source: Source | None = None) -> Controller:
 
 
 def waiting(controller: Controller) -> int:
-    return int(controller.client.broker.queue().waiting)
+    return int(controller.client.broker.queue().backlogs.waiting)
 
 
 def test_a_message_is_accepted_for_the_end_of_its_transaction() -> None:

@@ -366,7 +366,7 @@ async def test_a_damaged_chunk_ends_the_link_and_nobody_gets_the_message() -> No
         assert detach.error is not None
         assert detach.error.condition == INTERNAL_ERROR
         queue = streaming.broker.queue()
-        assert (queue.waiting, queue.acquired) == (1, 0)
+        assert (queue.backlogs.waiting, queue.state.acquired) == (1, 0)
         noted = [each.contents.quarantined for each in streaming.store.commits if each.contents]
         assert [number for notes in noted for number, _ in notes] == [1]
         assert streaming.broker.stats.quarantined == 1
@@ -393,7 +393,7 @@ async def test_one_that_was_settled_too_early_is_gone_though_it_is_damaged() -> 
         last = consumer.bodies()[-1]
         assert isinstance(last, Detach)
         queue = streaming.broker.queue()
-        assert (queue.waiting, queue.acquired) == (0, 0)
+        assert (queue.backlogs.waiting, queue.state.acquired) == (0, 0)
         noted = [each.contents.quarantined for each in streaming.store.commits if each.contents]
         assert not any(noted)
         assert await streaming.swept() == 0

@@ -21,7 +21,7 @@ def slices(routing: Routing, batch_number: int = 1, *, count: int = 4) -> list[l
     ]
 
 
-def test_epochs_slices_and_members_are_as_they_were() -> None:
+def test_batches_slices_and_members_are_as_they_were() -> None:
     old = Routing()
     for number in range(20):
         group = "" if number % 3 else f"g{number % 2}"
@@ -73,7 +73,7 @@ def test_it_is_settled_after_a_restart() -> None:
     assert counts(new.queue())[:2] == (1, 0)
 
 
-def test_its_next_epoch_is_the_next_one() -> None:
+def test_its_next_batch_has_the_next_number() -> None:
     old = Routing()
     put(old, 1, 2)
     acquire(old, opened(old), max_messages=1)
@@ -84,7 +84,7 @@ def test_its_next_epoch_is_the_next_one() -> None:
     assert acquire(new, lease, 1) == [text(1)]
 
 
-def test_what_was_not_made_an_epoch_waits() -> None:
+def test_messages_of_no_batch_can_be_delivered() -> None:
     old = Routing()
     put(old, 1)
     opened(old)
@@ -128,7 +128,7 @@ def test_its_time_begins_anew() -> None:
     assert counts(new.queue())[:2] == (1, 0)
 
 
-def test_generations_go_on_though_a_lease_has_gone() -> None:
+def test_fencing_tokens_go_on_after_a_lease_has_ended() -> None:
     old = Routing()
     opened(old)
     old.router.leases.release("l", old.batch)
@@ -153,7 +153,7 @@ def stored_lease(name: str, queue: str = "q") -> StoredLease:
     )
 
 
-def test_what_is_lost_of_an_epoch_is_told() -> None:
+def test_lost_messages_of_a_batch_are_reported() -> None:
     old = Routing()
     put(old, 1, 2)
     old.queue()
@@ -201,6 +201,6 @@ def test_a_lease_that_had_nothing_rests() -> None:
     acquire(old, opened(old))
     old.router.leases.settle("l", 1, 1, batch=old.batch)
     new = restarted(old)
-    assert new.queue().consumers == []
+    assert new.queue().consumers.attached == []
     lease = opened(new)
     assert (lease.fencing_token, lease.batch_number, lease.settled) == (2, 1, 1)

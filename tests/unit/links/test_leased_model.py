@@ -130,7 +130,10 @@ class Model:
             assert self.read(number) == before
         queue = self.routing.queue()
         held = sum(len(part) for lease_batch in self.batches.values() for part in lease_batch)
-        assert (queue.acquired, queue.waiting) == (held, self.sent - held - len(self.done))
+        assert (queue.state.acquired, queue.backlogs.waiting) == (
+            held,
+            self.sent - held - len(self.done),
+        )
         assert len(set(self.done)) == len(self.done)
 
     def finish(self) -> None:

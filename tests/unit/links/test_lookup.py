@@ -78,7 +78,7 @@ def test_a_lookup_takes_no_messages() -> None:
     drained = client.expect_last(Flow)
     assert (drained.link_credit, drained.delivery_count) == (0, 9)
     (queue,) = broker.router.topics["t"].subscriptions
-    assert (queue.waiting, queue.consumers) == (3, [])
+    assert (queue.backlogs.waiting, queue.consumers.attached) == (3, [])
     assert leave(client) is None
     assert names(broker) == ["n"], "a detach that does not close changes nothing"
     subscribe(client, "durable", credit=9)
@@ -102,7 +102,7 @@ def test_unsubscribing_ends_a_subscription(words: str, lookup: str) -> None:
 
 @pytest.mark.requirement("SUB-31", "SUB-40")
 def test_a_subscription_in_use_is_found_but_not_ended() -> None:
-    """Repeated attempts end nothing; Broker-J forgets it after the first (peers.md b)."""
+    """Repeated attempts end nothing; Broker-J forgets it after the first."""
     broker = Broker()
     holder = broker.session("one")
     subscribe(holder, "shared global durable", "n|global2", credit=1)

@@ -63,7 +63,7 @@ def test_producers_wait_above_three_quarters_and_nothing_is_rejected() -> None:
     memory = broker.router.memory
     assert memory.is_short
     assert MEMORY_MAX * 3 // 4 < memory.total() < MEMORY_MAX
-    assert broker.queue().waiting == sent
+    assert broker.queue().backlogs.waiting == sent
     assert any("memory is short" in event for event in broker.watcher.events)
     assert broker.stats.memory_shortages == 1
 
@@ -144,7 +144,7 @@ def test_the_largest_transaction_is_rolled_back_and_a_small_one_is_not() -> None
     healthy.post(small, BODY)
     healthy.commit(small)
     assert hoarder.fail_to_commit(large) == RESOURCE_LIMIT_EXCEEDED
-    assert broker.queue().waiting == 2
+    assert broker.queue().backlogs.waiting == 2
     assert broker.router.memory.transactions == 0
     assert any("largest transaction" in event for event in broker.watcher.events)
 
@@ -181,7 +181,7 @@ def test_the_connection_with_most_in_unfinished_deliveries_is_closed() -> None:
     assert broker.router.memory.unfinished == len(message(BODY))
     healthy.send(Transfer(delivery_id=0, tag=b"0", payload=b""))
     healthy.expect(Disposition)
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1
     assert broker.stats.connections_closed_for_memory == 1
 
 

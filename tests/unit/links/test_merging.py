@@ -113,7 +113,9 @@ def test_the_messages_of_a_queue_come_behind_those_of_the_one_that_is_meant(
     old(tmp_path, sent(name, b"1", b"2"))
     old(tmp_path, sent(address, b"3", b"4"))
     seen: list[int] = []
-    notices = run(tmp_path, lambda router, _: seen.append(int(router.queues[name].waiting)))
+    notices = run(
+        tmp_path, lambda router, _: seen.append(int(router.queues[name].backlogs.waiting))
+    )
     assert seen == [4]
     assert stored(tmp_path) == ({("queue", name)}, {name: [b"1", b"2", b"3", b"4"]})
     assert any(f"queue {address}" in notice and "2 messages" in notice for notice in notices)
@@ -149,7 +151,7 @@ def test_a_start_that_was_killed_on_the_way_is_finished_by_the_next(
         store = SqliteStore(tmp_path / "store.db")
         await store.open()
         routing = Routing()
-        routing.router.number_from(store.first_number)
+        routing.router.context.number_from(store.first_number)
         nodes = await store.nodes()
         for node in nodes:
             routing.router.bring_back(node)
@@ -200,7 +202,7 @@ def test_what_waits_for_its_delivery_time_goes_on_waiting(tmp_path: Path) -> Non
     old(tmp_path, schedule)
     held: list[int] = []
     for _ in range(2):
-        run(tmp_path, lambda router, _: held.append(len(router.queues["a"].scheduled())))
+        run(tmp_path, lambda router, _: held.append(len(router.queues["a"].state.scheduled())))
     assert held == [1, 1]
     assert stored(tmp_path)[1] == {"a": [b"1", b"later"]}
 
@@ -216,13 +218,13 @@ def test_what_is_held_back_stays_held_back() -> None:
     records = [record(1, 14), record(2, HELD_PLACES + 24)]
     for each in records:
         merging.takes(each.queue, int(each.position), int(each.number))
-    routing.router.number_from(3)
+    routing.router.context.number_from(3)
     (portion,) = merging.portions()
     batch = merging.move(*portion, records)
     places = [int(each.position) for each in batch.appended if each is not None]
     assert places == [4, HELD_PLACES + 14]
     assert [int(each.number) for each in later] == [4]
-    assert routing.queue("a").waiting == 1
+    assert routing.queue("a").backlogs.waiting == 1
 
 
 def record(number: int, place: int) -> StoredMessage:
@@ -245,13 +247,13 @@ def test_what_may_have_been_delivered_says_so() -> None:
     routing = Routing()
     node = StoredNode(address="queue://a", kind="queue")
     routing.router.bring_back(node)
-    routing.router.queues["queue://a"].gate.restore(19)
+    routing.router.queues["queue://a"].persistence.restore(19)
     merging = Merging(routing.router, routing.batch, lambda _: None)
     merging.nodes([node], set())
     records = [record(1, 14), record(2, 24)]
     for each in records:
         merging.takes(each.queue, int(each.position), int(each.number))
-    routing.router.number_from(3)
+    routing.router.context.number_from(3)
     (portion,) = merging.portions()
     batch = merging.move(*portion, records)
     moved = [each for each in batch.appended if each is not None]
@@ -325,7 +327,7 @@ def test_a_stored_subscription_meets_its_topic(
             router.create(router.parse(topic, "topic"), batch)
         published(to, b"2")(router, batch)
         (subscription,) = router.subscriptions.named.values()
-        counts.append(int(subscription.queue.waiting))
+        counts.append(int(subscription.queue.backlogs.waiting))
         assert "topic:" not in router.topics
 
     notices = run(tmp_path, publish, auto_create=auto_create)

@@ -198,7 +198,7 @@ def test_one_disposition_may_speak_of_many_deliveries() -> None:
     client.attach_receiver(credit=5)
     client.expect_deliveries(b"0", b"1", b"2", b"3", b"4")
     client.send(Disposition(first=1, last=3, state=RELEASED))
-    assert (broker.queue().waiting, broker.queue().acquired) == (3, 2)
+    assert (broker.queue().backlogs.waiting, broker.queue().state.acquired) == (3, 2)
     client.flow(handle=0, credit=3, delivery_count=5)
     client.expect_deliveries(b"1", b"2", b"3")
 
@@ -219,7 +219,7 @@ def test_what_is_settled_already_is_not_settled_again(dispositions: list[Disposi
     client.send(*dispositions)
     client.expect_nothing()
     assert broker.stats.acknowledged == 1
-    assert (broker.queue().waiting, broker.queue().acquired) == (0, 0)
+    assert (broker.queue().backlogs.waiting, broker.queue().state.acquired) == (0, 0)
 
 
 def test_a_receiver_that_settles_second_hears_that_we_have_settled() -> None:
@@ -230,7 +230,7 @@ def test_a_receiver_that_settles_second_hears_that_we_have_settled() -> None:
     answer = client.expect_last(Disposition)
     assert (answer.role, answer.first, answer.last, answer.settled) == (SENDER, 0, 0, True)
     assert isinstance(answer.state, Rejected)
-    assert broker.queue("DLQ").waiting == 1
+    assert broker.queue("DLQ").backlogs.waiting == 1
 
 
 @pytest.mark.parametrize(
@@ -246,9 +246,9 @@ def test_an_unsettled_state_that_is_no_outcome_changes_nothing(state: DeliverySt
     client = take_one(broker)
     client.send(Disposition(first=0, state=state, settled=False))
     client.expect_nothing()
-    assert broker.queue().acquired == 1
+    assert broker.queue().state.acquired == 1
     client.send(Disposition(first=0))
-    assert broker.queue().acquired == 0
+    assert broker.queue().state.acquired == 0
 
 
 def test_a_state_that_is_no_outcome_detaches_and_loses_nothing() -> None:
@@ -257,7 +257,7 @@ def test_a_state_that_is_no_outcome_detaches_and_loses_nothing() -> None:
     client = take_one(broker)
     client.send(Disposition(first=0, state=Declared(b"t")))
     client.expect_detach("amqp:not-allowed")
-    assert (broker.queue().waiting, broker.queue().acquired) == (1, 0)
+    assert (broker.queue().backlogs.waiting, broker.queue().state.acquired) == (1, 0)
 
 
 @pytest.mark.requirement("RCV-02")
@@ -269,7 +269,7 @@ def test_annotations_in_modified_are_added_to_the_message() -> None:
     (again,) = client.bodies()
     assert isinstance(again, Transfer)
     assert b"x-opt1" in again.payload
-    assert broker.queue().bytes == again_size(again)
+    assert broker.queue().state.bytes == again_size(again)
 
 
 def again_size(transfer: Transfer) -> int:
@@ -286,7 +286,7 @@ def test_annotations_that_cannot_be_read_end_the_link_and_keep_the_message() -> 
     detach = client.expect_last(Detach)
     assert detach.error is not None
     assert detach.error.condition == "amqp:decode-error"
-    assert (broker.queue().waiting, broker.queue().acquired) == (1, 0)
+    assert (broker.queue().backlogs.waiting, broker.queue().state.acquired) == (1, 0)
 
 
 def test_annotations_of_a_durable_message_are_kept() -> None:
@@ -346,7 +346,7 @@ def test_a_message_that_fails_too_often_is_taken_out(
     client.send(Disposition(first=2, state=FAILED))
     client.expect_nothing()
     assert (broker.stats.dead_lettered, broker.stats.dropped) == (dead, dropped)
-    assert broker.queue().waiting == 0
+    assert broker.queue().backlogs.waiting == 0
 
 
 @pytest.mark.requirement("RCV-02")

@@ -198,10 +198,10 @@ def test_an_unsettled_delivery_is_kept_until_its_outcome() -> None:
     assert (one.settled, two.settled) == (False, False)
     assert [one.delivery_id, two.delivery_id] == [0, 1]
     assert one.tag != two.tag
-    assert broker.queue().acquired == 2
+    assert broker.queue().state.acquired == 2
     client.send(Disposition(first=0, last=1))
     client.expect_nothing()
-    assert (broker.queue().acquired, broker.stats.acknowledged) == (0, 2)
+    assert (broker.queue().state.acquired, broker.stats.acknowledged) == (0, 2)
 
 
 def test_a_pre_settled_delivery_is_gone_at_once() -> None:
@@ -211,11 +211,11 @@ def test_a_pre_settled_delivery_is_gone_at_once() -> None:
     client.attach_receiver(credit=2, snd_settle_mode=SND_SETTLED)
     one, two = client.expect_deliveries(b"0", b"1")
     assert (one.settled, two.settled) == (True, True)
-    assert (broker.queue().acquired, broker.stats.acknowledged) == (0, 2)
+    assert (broker.queue().state.acquired, broker.stats.acknowledged) == (0, 2)
     client.send(Disposition(first=0, last=1, state=RELEASED))
     client.send(Detach(handle=0))
     client.expect_last(Detach)
-    assert broker.queue().waiting == 0
+    assert broker.queue().backlogs.waiting == 0
 
 
 def test_delivery_ids_count_over_all_links_of_a_session() -> None:
@@ -230,7 +230,7 @@ def test_delivery_ids_count_over_all_links_of_a_session() -> None:
     transfers = client.bodies()
     assert [each.delivery_id for each in transfers if isinstance(each, Transfer)] == [2, 3]
     client.send(Disposition(first=1, last=2))
-    assert [broker.queue(name).acquired for name in "ab"] == [1, 1]
+    assert [broker.queue(name).state.acquired for name in "ab"] == [1, 1]
 
 
 # -- credit
@@ -393,7 +393,7 @@ def test_a_browser_sees_each_message_once_and_takes_none(mode: int) -> None:
     publish(broker, message(b"late"))
     client.expect_deliveries(b"late")
     client.hang_up()
-    assert (broker.queue().waiting, broker.queue().acquired) == (4, 0)
+    assert (broker.queue().backlogs.waiting, broker.queue().state.acquired) == (4, 0)
 
 
 @pytest.mark.requirement("RCV-04")
@@ -411,7 +411,7 @@ def test_outcomes_of_a_browser_change_nothing(settled: bool, last: int) -> None:
     assert all(isinstance(body, Disposition) for body in client.bodies())
     client.send(Detach(handle=0))
     client.expect_last(Detach)
-    assert (broker.queue().waiting, broker.queue().acquired) == (2, 0)
+    assert (broker.queue().backlogs.waiting, broker.queue().state.acquired) == (2, 0)
     assert broker.stats.acknowledged == 0
 
 
@@ -472,7 +472,7 @@ def test_a_stolen_link_gives_back_what_it_holds() -> None:
     assert stolen.error.condition == STOLEN
     second.expect_deliveries(b"0", b"1")
     first.send(Disposition(first=0, last=1))
-    assert broker.queue().acquired == 2
+    assert broker.queue().state.acquired == 2
 
 
 @pytest.mark.requirement("SUB-32")
@@ -484,4 +484,4 @@ def test_a_detach_from_a_queue_is_answered_in_kind(closed: bool) -> None:
     client.attach_receiver()
     client.send(Detach(handle=0, closed=closed))
     assert client.expect_last(Detach).closed is closed
-    assert broker.queue().waiting == 1
+    assert broker.queue().backlogs.waiting == 1

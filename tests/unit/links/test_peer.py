@@ -20,7 +20,7 @@ from broker.amqp.terminus import LINK_DETACH, Source, Target
 from broker.amqp.types import Described, ULong
 from broker.links.peer import Peer
 from broker.routing.addresses.policy import AddressPolicy
-from tests.support.broker import Broker, Client, Doorman
+from tests.support.broker import Broker, Client, Doorman, entrance
 from tests.support.frames import (
     Disposition,
     Header,
@@ -38,13 +38,17 @@ RIGHT = b"\0ada\0engine"
 WRONG = b"\0ada\0motor"
 
 
+def offered_by(broker: Broker) -> list[str]:
+    return broker.container.authenticator.begin(entrance()).mechanisms()
+
+
 def login(broker: Broker, mechanism: str, response: bytes | None = None) -> Client:
     """Send the SASL header and an init; return the client after it has read the mechanisms."""
     client = broker.dial()
     init = SaslInit(mechanism=mechanism, initial_response=response)
     client.send_bytes(SASL_HEADER + sasl_frame(init))
     assert client.expect(Header).data == SASL_HEADER
-    assert client.expect(SaslMechanisms).mechanisms == broker.container.authenticator.mechanisms()
+    assert client.expect(SaslMechanisms).mechanisms == offered_by(broker)
     return client
 
 
@@ -62,7 +66,7 @@ def test_after_authentication_comes_open(mechanism: str, response: bytes | None,
     broker = Broker(authenticator=Doorman(PASSWORDS))
     client = login(broker, mechanism, response)
     assert client.expect_last(SaslOutcome).code == SASL_OK
-    assert client.peer.user == user
+    assert client.peer.identity.user == user
     client.send_bytes(opening("client"))
     assert client.expect(Header).data == AMQP_HEADER
     client.expect_last(Open)
@@ -252,7 +256,7 @@ def test_links_that_come_and_go_without_end_leave_turns_to_other_clients() -> No
         broker.advance(0)
     assert turns == 2
     assert [type(body) for body in client.bodies()] == [Detach, Attach, Flow]
-    assert broker.queue().waiting == 1, "the transfer behind them"
+    assert broker.queue().backlogs.waiting == 1, "the transfer behind them"
 
 
 def test_what_a_receiver_remembers_of_former_deliveries_is_not_resumed() -> None:
@@ -439,7 +443,7 @@ def test_nothing_is_left_of_a_connection(finish: Callable[[Client], None], reaso
     assert (broker.container.peer_count(), broker.container.link_count()) == (0, 0)
     assert (list(broker.router.queues), list(broker.router.topics)) == (["q"], ["t"])
     queue = broker.queue()
-    assert (queue.waiting, queue.consumers, queue.producers) == (3, [], [])
+    assert (queue.backlogs.waiting, queue.consumers.attached, queue.producers) == (3, [], [])
     assert broker.router.topics["t"].subscriptions == []
     stats = broker.stats
     assert stats.connections_opened == stats.connections_closed == 2

@@ -39,7 +39,7 @@ def restarted(
     old.commit()
     new = Routing(store=old.store, policy=policy)
     new.clock.advance(old.clock.now_ms() - new.clock.now_ms())
-    new.router.number_from(int(old.router.next_stored_number()))
+    new.router.context.number_from(int(old.router.context.next_stored_number()))
     positions = {} if delivered is None else {"q": delivered}
     recovery = Recovery(new.router, new.batch)
     recovery.nodes(asyncio.run(old.store.nodes()), asyncio.run(old.store.leases()))
@@ -76,7 +76,7 @@ def test_what_is_not_durable_is_gone() -> None:
     put(old, 1)
     old.put(old.queue(), text(2))
     new = restarted(old)
-    assert new.queue().waiting == 1
+    assert new.queue().backlogs.waiting == 1
 
 
 @pytest.mark.requirement("RCV-01")
@@ -199,9 +199,11 @@ def test_a_durable_subscription_goes_on(container_id: str | None) -> None:
     new.commit()
     again = restarted(new)
     assert (subscription.is_shared, subscription.terms.durability) == (container_id is None, 2)
-    assert subscription.queue.waiting == 1
+    assert subscription.queue.backlogs.waiting == 1
     assert [message.queue for message in asyncio.run(new.store.messages(0))] == ["$sub/one"]
-    assert again.router.subscriptions.named[container_id, "orders", True].queue.waiting == 1
+    assert (
+        again.router.subscriptions.named[container_id, "orders", True].queue.backlogs.waiting == 1
+    )
 
 
 @pytest.mark.requirement("SUB-25")

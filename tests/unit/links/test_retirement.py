@@ -37,7 +37,7 @@ def receiving(count: int = 1, *, source: Source | None = None) -> Controller:
 
 def counts(controller: Controller) -> tuple[int, int]:
     queue = controller.client.broker.queue()
-    return int(queue.waiting), int(queue.acquired)
+    return int(queue.backlogs.waiting), int(queue.state.acquired)
 
 
 def delivery_count(controller: Controller) -> int:

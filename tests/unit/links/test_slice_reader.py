@@ -3,9 +3,11 @@
 import pytest
 
 from broker.amqp.errors import INVALID_FIELD, NOT_FOUND, RESOURCE_LOCKED, UNAUTHORIZED_ACCESS
-from broker.amqp.performatives import Attach, Flow
+from broker.amqp.performatives import Attach, Detach, Flow
 from broker.amqp.terminus import COPY, MOVE, NEVER, Source
-from tests.support.broker import Broker, Client
+from broker.security.identity import Identity
+from tests.support.access import ADA, access_of
+from tests.support.broker import Broker, Client, log_in
 from tests.support.frames import Transfer, attach_receiver, body_of
 from tests.unit.links.test_slices import lease_slice, said
 from tests.unit.management.test_leases import Driver, driver
@@ -59,7 +61,7 @@ def test_all_of_a_slice_comes_in_order_then_a_drain_ends() -> None:
     assert taken(reader(broker)) == ([b"0", b"1", b"2", b"3", b"4"], True)
     assert taken(reader(broker, index=1)) == ([b"5", b"6", b"7", b"8", b"9"], True)
     assert taken(reader(broker)) == ([b"0", b"1", b"2", b"3", b"4"], True)
-    assert broker.queue().acquired == 10
+    assert broker.queue().state.acquired == 10
 
 
 def test_an_empty_slice_is_drained_at_once() -> None:
@@ -89,7 +91,7 @@ def test_what_a_reader_says_of_copies_changes_nothing() -> None:
     client = reader(broker)
     taken(client)
     client.hang_up()
-    assert broker.queue().acquired == 10
+    assert broker.queue().state.acquired == 10
     assert broker.container.link_count() == 2, "those of the driver"
 
 
@@ -134,9 +136,58 @@ def test_whoever_is_fenced_off_reads_nothing() -> None:
 def test_only_administrators_read() -> None:
     broker, _ = leased()
     client = broker.session("reader")
-    client.peer.user = "stranger"
+    log_in(client, "stranger")
     attach(client)
     client.expect_refusal(UNAUTHORIZED_ACCESS)
+
+
+def leased_from(name: str, *rights: str) -> tuple[Broker, Client]:
+    """Return a broker with the lease `l` of a queue, and a reader with these rights."""
+    broker, lead = driver()
+    broker.fill(name, 3)
+    lead.open(address=name)
+    lead.acquire()
+    broker.container.access = access_of(*rights)
+    client = broker.session("reader")
+    client.peer.identity = Identity(ADA, roles=frozenset())
+    return broker, client
+
+
+CONCEALED = [
+    # the lease's queue, the address of the attach, the lease that is asked for
+    pytest.param("secret", "q", "l", id="a lease of another queue"),
+    pytest.param("secret", "q", "m", id="no lease"),
+]
+
+
+@pytest.mark.parametrize(("queue", "address", "lease"), CONCEALED)
+def test_a_lease_of_a_queue_that_a_client_may_not_lease_is_like_none(
+    queue: str, address: str, lease: str
+) -> None:
+    _, client = leased_from(queue, "lease queue:q")
+    attach(client, lease=lease, address=address)
+    client.expect(Attach)
+    detach = client.expect_last(Detach)
+    assert detach.error is not None
+    assert detach.error.condition == NOT_FOUND
+    assert detach.error.description == f"gone: there is no lease {lease}"
+
+
+def test_a_queue_that_is_called_like_a_subscription_gives_no_right_on_that() -> None:
+    broker, lead = driver()
+    subscriber = broker.session("c")
+    source = Source(address="t", capabilities=["topic"], durable=2, expiry_policy=NEVER)
+    subscriber.attach(attach_receiver(name="s", source=source))
+    subscriber.hang_up()
+    broker.fill("t", 2, kind="topic")
+    lead.open(subscription="durable/c/s")
+    lead.acquire(slices=1)
+    broker.fill("durable/c/s")
+    broker.container.access = access_of("lease queue:#")
+    client = broker.session("reader")
+    client.peer.identity = Identity(ADA, roles=frozenset())
+    attach(client, address="durable/c/s")
+    client.expect_refusal(NOT_FOUND)
 
 
 def test_a_slice_of_a_subscription_is_read_at_its_identity() -> None:

@@ -169,7 +169,7 @@ def test_a_subscription_is_browsed_by_its_identity() -> None:
     assert bodies(client) == [b"0", b"1"]
     client.hang_up()
     (subscription,) = broker.router.subscriptions.named.values()
-    assert subscription.queue.waiting == 2
+    assert subscription.queue.backlogs.waiting == 2
     assert "durable/c/s" not in broker.router.queues
 
 

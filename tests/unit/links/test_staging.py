@@ -84,7 +84,7 @@ def test_an_attach_with_a_bad_property_is_refused() -> None:
     client = broker.session()
     client.send(attach_sender(properties=properties(attempt=-1)))
     client.expect_refusal("amqp:invalid-field")
-    assert broker.router.stages.sinks == {}
+    assert broker.router.staging_area.sinks == {}
 
 
 @pytest.mark.requirement("PIP-12")
@@ -113,7 +113,7 @@ def test_messages_are_accepted_and_seen_by_nobody() -> None:
     kept = broker.store.load_now([1, 2, 3])
     assert {each.queue for each in kept} == {STAGED}
     assert broker.queue().staged == 3
-    sink = broker.router.stages.sinks["orders"]
+    sink = broker.router.staging_area.sinks["orders"]
     assert (sink.messages(), [each.task.partition for each in sink.stages.values()]) == (3, [3])
 
 
@@ -137,7 +137,7 @@ def test_a_stage_takes_no_part_in_transactions() -> None:
     staged(controller.client)
     outcome = controller.try_to_post(controller.declare())
     assert condition_of(outcome) == "amqp:not-implemented"
-    assert broker.router.stages.sinks["orders"].messages() == 0
+    assert broker.router.staging_area.sinks["orders"].messages() == 0
 
 
 def test_a_link_that_is_attached_again_goes_on() -> None:
@@ -150,7 +150,7 @@ def test_a_link_that_is_attached_again_goes_on() -> None:
     staged(again)
     again.transfer(0)
     again.hang_up()
-    sink = broker.router.stages.sinks["orders"]
+    sink = broker.router.staging_area.sinks["orders"]
     assert (sink.messages(), len(sink.stages)) == (2, 1)
     assert broker.queue().producers == []
 

@@ -38,7 +38,7 @@ async def test_a_large_message_is_committed_as_it_was_sent(durable: bool) -> Non
     async with StreamingBroker() as streaming:
         body = await staged(streaming, durable=durable)
         assert streaming.broker.queue().staged_bytes > SIZE
-        stages, journal = streaming.broker.router.stages, streaming.broker.journal
+        stages, journal = streaming.broker.router.staging_area, streaming.broker.journal
         (stage,) = stages.choose("orders", 0, [(0, 0, 1)])
         found = [stage.read(each) for each in await streaming.store.load(list(stage.numbers))]
         stages.commit("orders", 0, [stage], found=[found], batch=journal.batch)
@@ -59,7 +59,7 @@ async def test_the_body_goes_with_its_stage() -> None:
     async with StreamingBroker() as streaming:
         await staged(streaming, durable=True)
         assert await streaming.store.chunks() > 0
-        streaming.broker.router.stages.abort("orders", 0, streaming.broker.journal.batch)
+        streaming.broker.router.staging_area.abort("orders", 0, streaming.broker.journal.batch)
         streaming.broker.container.run_round()
         await streaming.work()
         await streaming.store.sweep()

@@ -217,7 +217,7 @@ def test_durable_and_volatile_global_and_own_coexist() -> None:
         subscribe(client, words, f"n|{handle}", handle=handle)
     publish(broker, b"a")
     queues = broker.router.topics["t"].subscriptions
-    assert [queue.waiting for queue in queues] == [1, 1, 1, 1]
+    assert [queue.backlogs.waiting for queue in queues] == [1, 1, 1, 1]
 
 
 @pytest.mark.requirement("SUB-39")
@@ -229,7 +229,7 @@ def test_two_clients_that_begin_one_subscription_at_once_get_one() -> None:
     publish(broker, b"a")
     assert names(broker) == ["n"]
     (queue,) = broker.router.topics["t"].subscriptions
-    assert (len(queue.consumers), queue.waiting) == (2, 1)
+    assert (len(queue.consumers.attached), queue.backlogs.waiting) == (2, 1)
 
 
 # -- conflicts
@@ -260,7 +260,7 @@ def test_a_name_is_shared_or_not(first: str, second: str, active: bool) -> None:
         leave(holder)
     refused(broker.session(), second)
     holder.expect_nothing()
-    assert broker.router.topics["t"].subscriptions[0].waiting == 1
+    assert broker.router.topics["t"].subscriptions[0].backlogs.waiting == 1
 
 
 @pytest.mark.requirement("SUB-26", "SUB-40")
@@ -377,10 +377,10 @@ def test_a_steal_never_unsubscribes(words: str) -> None:
     assert_stolen(first)
     second.expect_deliveries(b"0", b"1", b"2")
     assert topic.subscriptions == [queue]
-    assert queue.waiting + queue.acquired == MANY
-    assert len(queue.consumers) == 1
+    assert queue.backlogs.waiting + queue.state.acquired == MANY
+    assert len(queue.consumers.attached) == 1
     first.send(Disposition(first=0, last=1))
-    assert queue.waiting + queue.acquired == MANY
+    assert queue.backlogs.waiting + queue.state.acquired == MANY
 
 
 @pytest.mark.requirement("SUB-37")

@@ -40,7 +40,7 @@ def test_a_transaction_has_only_so_many_operations() -> None:
         assert isinstance(refused, Rejected)
         assert condition_of(refused) == "amqp:resource-limit-exceeded"
     assert controller.fail_to_commit(txn_id) == "amqp:resource-limit-exceeded"
-    assert controller.client.broker.queue().waiting == 0
+    assert controller.client.broker.queue().backlogs.waiting == 0
     txn_id = controller.declare()
     controller.post(txn_id)
     controller.commit(txn_id)
@@ -68,7 +68,7 @@ def test_no_limit_is_none() -> None:
     controller.commit(txn_id)
 
 
-def test_deadlines_take_one_place_in_the_agenda() -> None:
+def test_deadlines_take_one_place_in_the_timer_queue() -> None:
     controller = sending(transaction_timeout_ms=1000)
     broker = controller.client.broker
     for _ in range(20):

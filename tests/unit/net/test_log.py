@@ -9,7 +9,7 @@ import pytest
 from broker.amqp.performatives import Close
 from broker.app import App
 from broker.net.log import TEXT_MAX, LastingStream, Log, configure_logging, printable
-from tests.support.broker import Broker
+from broker.security.identity import Identity
 from tests.support.socket_client import SocketClient
 
 
@@ -100,10 +100,8 @@ async def test_the_name_that_a_client_claims_is_logged(lines: io.StringIO, app: 
 
 
 def test_a_management_change_is_a_line_with_its_user(lines: io.StringIO) -> None:
-    broker = Broker()
-    peer = broker.session("desk").peer
-    peer.user = "alice"
-    Log().managed(peer, {"operation": "DELETE", "type": "queue", "name": "a\nb"})
+    alice = Identity("alice", roles=frozenset())
+    Log().managed(alice, "127.0.0.1:1", {"operation": "DELETE", "type": "queue", "name": "a\nb"})
     (line,) = map(json.loads, lines.getvalue().splitlines())
     assert (line["event"], line["user"], line["operation"], line["name"]) == (
         *("management change", "alice", "DELETE"),

@@ -99,9 +99,9 @@ async def test_a_stalled_reader_is_cut_off_and_takes_no_message_along(
         await fill(sender)
         await until(lambda: app.stats.published == COUNT)
         queue = app.container.router.queues["q"]
-        assert queue.waiting > 0, "deliveries stop while the reader's socket is full"
+        assert queue.backlogs.waiting > 0, "deliveries stop while the reader's socket is full"
         await until(lambda: app.container.peer_count() == 1)
-        assert (queue.waiting, queue.acquired) == (COUNT, 0)
+        assert (queue.backlogs.waiting, queue.state.acquired) == (COUNT, 0)
         assert app.stats.connections_stalled == 1
     cut, closed = [
         event

@@ -147,11 +147,11 @@ def test_each_default_is_allowed(option: object) -> None:
         row.kind.read(row.default)
 
 
-def test_the_readme_tells_of_every_option_and_column() -> None:
-    readme = (ROOT / "pyspark_amqp" / "README.md").read_text()
+def test_the_page_has_every_option_and_column() -> None:
+    page = (ROOT / "docs" / "spark" / "data-source.md").read_text()
     for option in TABLE:
         row = f"| `{option.name}` | {option.default or ''} | {option.kind.allowed} |"
-        assert row in readme
-        assert option.about in readme
+        assert row in page
+        assert option.about in page
     for column in (*MESSAGE_COLUMNS, *EVENT_LOG_COLUMNS):
-        assert f"`{column}`" in readme
+        assert f"`{column}`" in page

@@ -166,7 +166,7 @@ def test_slices_of_a_lease_are_the_same_by_both_ways_and_again(broker: Broker) -
 
 @pytest.mark.requirement("PIP-34")
 @pytest.mark.requirement("PIP-44")
-def test_the_journal_is_the_same_by_both_ways(broker: Broker) -> None:
+def test_the_event_log_is_the_same_by_both_ways(broker: Broker) -> None:
     found = []
     for options in both(broker, mode="events"):
         first, last = events.bounds(options)
@@ -179,7 +179,7 @@ def test_the_journal_is_the_same_by_both_ways(broker: Broker) -> None:
     assert found[0].column("id").to_pylist() == list(range(4, 34))
 
 
-def test_an_empty_journal_is_empty_by_both_ways() -> None:
+def test_an_empty_event_log_is_empty_by_both_ways() -> None:
     with Broker(http={"port": 0}) as empty:
         for options in both(empty, mode="events"):
             assert events.bounds(options) == (0, 0)

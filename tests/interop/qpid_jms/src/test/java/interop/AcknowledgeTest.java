@@ -64,12 +64,14 @@ class AcknowledgeTest extends BrokerTest {
     @Tag("RCV-02")
     void client() throws Exception {
         fill("a", "b", "c");
+        // --8<-- [start:client_acknowledge]
         Session session = session(Session.CLIENT_ACKNOWLEDGE);
         MessageConsumer consumer = session.createConsumer(queue(session));
         next(consumer);
         next(consumer).acknowledge();
         end(session);
         assertEquals(List.of("c"), left());
+        // --8<-- [end:client_acknowledge]
     }
 
     @Test
@@ -132,12 +134,14 @@ class AcknowledgeTest extends BrokerTest {
         Session session = session(Session.CLIENT_ACKNOWLEDGE);
         MessageConsumer consumer = session.createConsumer(queue(session));
         assertEquals(List.of("a", "b"), texts(consumer, 2));
+        // --8<-- [start:recover]
         session.recover();
         for (String text : new String[] {"a", "b"}) {
             Message message = next(consumer);
             assertRedelivered(message, text);
             assertEquals(2, deliveryCount(message));
         }
+        // --8<-- [end:recover]
         TextMessage last = next(consumer);
         assertEquals("c", last.getText());
         assertFalse(last.getJMSRedelivered());
@@ -211,8 +215,10 @@ class AcknowledgeTest extends BrokerTest {
         fill("a", "b");
         Session session = session(INDIVIDUAL, "jms.prefetchPolicy.all=1");
         TextMessage first = next(session.createConsumer(queue(session)));
+        // --8<-- [start:ack_type]
         first.setIntProperty("JMS_AMQP_ACK_TYPE", 2);
         first.acknowledge();
+        // --8<-- [end:ack_type]
         end(session);
         assertEquals(List.of("b"), left());
         assertEquals("a", deadLetter(first.getJMSMessageID()).getText());

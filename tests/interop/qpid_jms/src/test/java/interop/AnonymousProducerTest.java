@@ -35,6 +35,7 @@ class AnonymousProducerTest extends BrokerTest {
     @Tag("PRD-01")
     void routes() throws Exception {
         Session session = session();
+        // --8<-- [start:anonymous]
         MessageProducer anonymous = session.createProducer(null);
         Queue one = session.createQueue(name() + "-1");
         Queue other = session.createQueue(name() + "-2");
@@ -42,6 +43,7 @@ class AnonymousProducerTest extends BrokerTest {
             anonymous.send(one, session.createTextMessage("one " + i));
             anonymous.send(other, session.createTextMessage("other " + i));
         }
+        // --8<-- [end:anonymous]
         MessageConsumer ones = session.createConsumer(one);
         MessageConsumer others = session.createConsumer(other);
         for (int i = 0; i < 10; i++) {

@@ -19,11 +19,13 @@ import org.junit.jupiter.api.Test;
 @DisplayName("Browsing a queue")
 class BrowserTest extends BrokerTest {
     private static List<String> browsed(QueueBrowser browser) throws JMSException {
+        // --8<-- [start:enumerate]
         List<String> texts = new ArrayList<>();
         for (Enumeration<?> messages = browser.getEnumeration(); messages.hasMoreElements(); ) {
             texts.add(((TextMessage) messages.nextElement()).getText());
         }
         return texts;
+        // --8<-- [end:enumerate]
     }
 
     private static String[] texts(int count) {

@@ -101,11 +101,13 @@ class ConsumerTest extends BrokerTest {
     @DisplayName("prefetch 0: a consumer that does not ask leaves everything to the others")
     @Tag("DST-01")
     void prefetchZeroHoardsNothing() throws Exception {
+        // --8<-- [start:prefetch_zero]
         Session idle = session(Session.AUTO_ACKNOWLEDGE, NO_PREFETCH);
         MessageConsumer modest = idle.createConsumer(queue(idle));
         fill("a", "b", "c");
         assertEquals("a", next(modest).getText());
         assertEquals(List.of("b", "c"), left());
+        // --8<-- [end:prefetch_zero]
     }
 
     @Test

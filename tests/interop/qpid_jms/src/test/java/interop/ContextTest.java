@@ -65,12 +65,14 @@ class ContextTest extends BrokerTest {
     @Tag("PRD-01")
     void settings() throws Exception {
         JMSContext context = context();
+        // --8<-- [start:producer_settings]
         Queue queue = context.createQueue(name());
         TemporaryQueue replies = context.createTemporaryQueue();
         context.createProducer().setDeliveryMode(DeliveryMode.NON_PERSISTENT).setPriority(7).setTimeToLive(600_000)
             .setJMSCorrelationID("correlation").setJMSType("type").setJMSReplyTo(replies)
             .setProperty("number", 42L).setProperty("text", "x").send(queue, Map.of("key", "value"));
         Message message = context.createConsumer(queue).receive(SOON);
+        // --8<-- [end:producer_settings]
         assertEquals("value", message.getBody(Map.class).get("key"));
         assertEquals(DeliveryMode.NON_PERSISTENT, message.getJMSDeliveryMode());
         assertEquals(7, message.getJMSPriority());
@@ -100,12 +102,14 @@ class ContextTest extends BrokerTest {
         JMSContext within = context(JMSContext.SESSION_TRANSACTED);
         Queue queue = within.createQueue(name());
         JMSConsumer other = context().createConsumer(queue);
+        // --8<-- [start:transacted]
         within.createProducer().send(queue, "never");
         within.rollback();
         within.createProducer().send(queue, "a");
         assertNull(other.receiveNoWait());
         within.commit();
         receives(other, "a");
+        // --8<-- [end:transacted]
     }
 
     @Test
@@ -153,10 +157,12 @@ class ContextTest extends BrokerTest {
     void subscriptions() throws Exception {
         JMSContext context = factory(URL).createContext();
         contexts.add(context);
+        // --8<-- [start:subscribe]
         context.setClientID(name());
         Topic topic = context.createTopic(name());
         List<JMSConsumer> consumers = List.of(context.createDurableConsumer(topic, "durable"),
             context.createSharedConsumer(topic, "shared"), context.createSharedDurableConsumer(topic, "both"));
+        // --8<-- [end:subscribe]
         context.createProducer().send(topic, "a");
         for (JMSConsumer consumer : consumers) {
             receives(consumer, "a");
@@ -170,9 +176,11 @@ class ContextTest extends BrokerTest {
         context.close();
         JMSContext again = factory(URL).createContext();
         contexts.add(again);
+        // --8<-- [start:unsubscribe]
         again.setClientID(name());
         again.unsubscribe("durable");
         again.unsubscribe("both");
+        // --8<-- [end:unsubscribe]
         assertThrows(InvalidDestinationRuntimeException.class, () -> again.unsubscribe("both"));
     }
 
@@ -182,12 +190,14 @@ class ContextTest extends BrokerTest {
     void browser() throws Exception {
         JMSContext context = context();
         Queue queue = context.createQueue(name());
+        // --8<-- [start:browser]
         context.createProducer().setProperty("n", 1).send(queue, "a").setProperty("n", 2).send(queue, "b");
         try (QueueBrowser browser = context.createBrowser(queue, "n = 2")) {
             var seen = browser.getEnumeration();
             assertEquals("b", ((Message) seen.nextElement()).getBody(String.class));
             assertFalse(seen.hasMoreElements());
         }
+        // --8<-- [end:browser]
     }
 
     @Test

@@ -49,7 +49,9 @@ class DurableSubscriptionTest extends BrokerTest {
     }
 
     private MessageConsumer subscribe() throws JMSException {
+        // --8<-- [start:create_durable]
         return session.createDurableConsumer(topic(session), NAME);
+        // --8<-- [end:create_durable]
     }
 
     private MessageConsumer subscribe(Topic topic, String selector, boolean noLocal) throws JMSException {
@@ -90,6 +92,7 @@ class DurableSubscriptionTest extends BrokerTest {
     @Tag("SUB-02")
     @Tag("SUB-30")
     void outlivesConnection() throws Exception {
+        // --8<-- [start:durable]
         subscribe();
         session.close();
         publish("a");
@@ -99,6 +102,7 @@ class DurableSubscriptionTest extends BrokerTest {
         publish("b");
         comeBack();
         assertEquals("b", next(subscribe()).getText());
+        // --8<-- [end:durable]
     }
 
     @Test
@@ -335,10 +339,12 @@ class DurableSubscriptionTest extends BrokerTest {
     @Tag("SUB-02")
     void delayed() throws Exception {
         subscribe().close();
+        // --8<-- [start:delivery_delay]
         MessageProducer producer = publisher.createProducer(topic(publisher));
         producer.setDeliveryDelay(100);
         TextMessage later = publisher.createTextMessage("later");
         producer.send(later);
+        // --8<-- [end:delivery_delay]
         Session other = connectAs(name() + "-other").createSession();
         MessageConsumer newcomer = other.createDurableConsumer(topic(other), NAME);
         waitUntilAfter(later.getJMSDeliveryTime());

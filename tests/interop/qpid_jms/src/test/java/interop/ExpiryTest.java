@@ -160,11 +160,13 @@ class ExpiryTest extends BrokerTest {
     @DisplayName("a time to live of 0 is for ever, one of fifty days is kept to the millisecond")
     @Tag("PRD-04")
     void longLives() throws Exception {
+        // --8<-- [start:time_to_live]
         long fiftyDays = 50L * 24 * 3600 * 1000;
         MessageProducer producer = session.createProducer(queue(session));
         producer.send(session.createTextMessage("for ever"), DeliveryMode.PERSISTENT, 4, 0);
         TextMessage sent = session.createTextMessage("fifty days");
         producer.send(sent, DeliveryMode.PERSISTENT, 4, fiftyDays);
+        // --8<-- [end:time_to_live]
         MessageConsumer consumer = session.createConsumer(queue(session));
         assertEquals(0, next(consumer).getJMSExpiration());
         TextMessage received = next(consumer);

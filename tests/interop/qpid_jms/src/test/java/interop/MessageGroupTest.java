@@ -28,12 +28,14 @@ class MessageGroupTest extends BrokerTest {
     }
 
     private void send(String group, String text, int sequence) throws JMSException {
+        // --8<-- [start:group]
         TextMessage message = sending.createTextMessage(text);
         if (!group.isEmpty()) {
             message.setStringProperty("JMSXGroupID", group);
             message.setIntProperty("JMSXGroupSeq", sequence);
         }
         producer.send(message);
+        // --8<-- [end:group]
     }
 
     /** Messages such as "red 1", whose first word is their group. */

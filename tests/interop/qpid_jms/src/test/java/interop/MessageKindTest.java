@@ -271,9 +271,11 @@ class MessageKindTest extends BrokerTest {
     @DisplayName("message ids and timestamps that the producer leaves out stay out")
     @Tag("PRD-05")
     void withoutIds() throws Exception {
+        // --8<-- [start:without_ids]
         producer.setDisableMessageID(true);
         producer.setDisableMessageTimestamp(true);
         producer.send(session.createTextMessage("anonymous"));
+        // --8<-- [end:without_ids]
         Message received = consumer.receive(SOON);
         assertNull(received.getJMSMessageID());
         assertEquals(0, received.getJMSTimestamp());

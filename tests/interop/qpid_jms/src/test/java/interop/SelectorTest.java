@@ -76,8 +76,10 @@ class SelectorTest extends BrokerTest {
     @Tag("RCV-05")
     void queue() throws Exception {
         sendColours();
+        // --8<-- [start:selector]
         assertEquals(List.of("red 1", "red 2"), taken("colour = 'red'"));
         assertEquals(List.of("blue", "none"), left());
+        // --8<-- [end:selector]
     }
 
     @Test

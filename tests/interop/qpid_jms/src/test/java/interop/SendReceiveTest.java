@@ -101,6 +101,7 @@ class SendReceiveTest extends BrokerTest {
     void listener() throws Exception {
         Session receiving = session();
         BlockingQueue<String> heard = new LinkedBlockingQueue<>();
+        // --8<-- [start:listener]
         receiving.createConsumer(queue(receiving)).setMessageListener(message -> {
             try {
                 heard.add(message.getBody(String.class));
@@ -108,6 +109,7 @@ class SendReceiveTest extends BrokerTest {
                 heard.add(broken.toString());
             }
         });
+        // --8<-- [end:listener]
         List<String> expected = numbers(0, 100);
         fill(expected.toArray(String[]::new));
         for (String text : expected) {
@@ -121,6 +123,7 @@ class SendReceiveTest extends BrokerTest {
         Session session = session();
         MessageProducer producer = session.createProducer(queue(session));
         BlockingQueue<String> completed = new LinkedBlockingQueue<>();
+        // --8<-- [start:completion]
         CompletionListener listener = new CompletionListener() {
             @Override
             public void onCompletion(Message message) {
@@ -140,6 +143,7 @@ class SendReceiveTest extends BrokerTest {
         for (String text : expected) {
             producer.send(session.createTextMessage(text), listener);
         }
+        // --8<-- [end:completion]
         for (String text : expected) {
             assertEquals(text, completed.poll(SOON, TimeUnit.MILLISECONDS));
         }

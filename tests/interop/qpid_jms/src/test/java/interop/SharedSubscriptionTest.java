@@ -294,10 +294,12 @@ class SharedSubscriptionTest extends BrokerTest {
     @Tag("SUB-21")
     void durableBeginsAnew() throws Exception {
         Session session = session();
+        // --8<-- [start:begins_anew]
         subscribe(DURABLE, session).close();
         publish("old");
         MessageConsumer changed = session.createSharedDurableConsumer(topic(session), name(), "colour = 'red'");
         assertNull(changed.receiveNoWait());
+        // --8<-- [end:begins_anew]
         publish("none");
         assertNull(changed.receiveNoWait());
         changed.close();

@@ -27,6 +27,7 @@ class TopicAddressTest extends BrokerTest {
     void oneWord() throws Exception {
         Session session = session();
         send(session, below(session, ".early"), "too early");
+        // --8<-- [start:one_word]
         MessageConsumer consumer = session.createConsumer(below(session, ".*"));
         send(session, below(session, ".early"), "1");
         send(session, below(session, ".late"), "2");
@@ -35,6 +36,7 @@ class TopicAddressTest extends BrokerTest {
         assertEquals("1", next(consumer).getText());
         assertEquals("2", next(consumer).getText());
         assertNull(consumer.receiveNoWait());
+        // --8<-- [end:one_word]
     }
 
     @Test
@@ -55,6 +57,7 @@ class TopicAddressTest extends BrokerTest {
     @Tag("DST-05")
     void typeAsKey() throws Exception {
         Session session = session();
+        // --8<-- [start:type_as_key]
         MessageConsumer sport = session.createConsumer(below(session, "/sport.*"));
         MessageConsumer all = session.createConsumer(topic(session));
         MessageProducer producer = session.createProducer(topic(session));
@@ -63,6 +66,7 @@ class TopicAddressTest extends BrokerTest {
             message.setJMSType(type);
             producer.send(message);
         }
+        // --8<-- [end:type_as_key]
         assertEquals("sport.ball", next(sport).getText());
         assertNull(sport.receiveNoWait());
         assertEquals("sport.ball", next(all).getText());

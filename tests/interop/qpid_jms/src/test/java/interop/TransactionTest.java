@@ -118,11 +118,13 @@ class TransactionTest extends BrokerTest {
     void receiveAndRollback() throws Exception {
         fill("a", "b", "c", "d");
         MessageConsumer consumer = session.createConsumer(queue(session));
+        // --8<-- [start:redelivered]
         assertEquals(List.of("a", "b"), texts(consumer, 2));
         session.rollback();
         comesAgain(consumer, "a", 2);
         comesAgain(consumer, "b", 2);
         comesAgain(consumer, "c", 1);
+        // --8<-- [end:redelivered]
         session.rollback();
         comesAgain(consumer, "a", 3);
         comesAgain(consumer, "b", 3);
@@ -265,6 +267,7 @@ class TransactionTest extends BrokerTest {
     void passedOn() throws Exception {
         fill("a");
         Queue onward = queue("onward");
+        // --8<-- [start:passed_on]
         MessageConsumer consumer = session.createConsumer(queue(session));
         MessageProducer producer = session.createProducer(onward);
         producer.send(next(consumer));
@@ -275,6 +278,7 @@ class TransactionTest extends BrokerTest {
         producer.send(again);
         session.commit();
         assertEquals(List.of("a"), left(onward));
+        // --8<-- [end:passed_on]
         session.close();
         assertEquals(List.of(), left());
     }
@@ -508,10 +512,12 @@ class TransactionTest extends BrokerTest {
         for (int i = 0; i < 4; i++) {
             anonymous.send(small, within.createTextMessage("" + i));
         }
+        // --8<-- [start:full_queue]
         assertThrows(TransactionRolledBackException.class, within::commit);
         comesAgain(consumer, "passed on", 2);
         anonymous.send(small, within.createTextMessage("fits"));
         within.commit();
+        // --8<-- [end:full_queue]
         assertEquals(List.of("fits"), drain(plain.createConsumer(small)));
     }
 

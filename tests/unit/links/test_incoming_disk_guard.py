@@ -19,7 +19,7 @@ class Setting:
         self.disk = Disk()
         self.broker = Broker(credit=4, policy=policy)
         router = self.broker.router
-        guard = DiskGuard(router, self.disk, LEAST)
+        guard = DiskGuard(router.context.routing, self.disk, LEAST)
         router.credit_policy.disk_guard = guard
         guard.begin()
 
@@ -96,7 +96,7 @@ def test_consumers_go_on() -> None:
     client.attach_receiver(credit=10)
     client.expect(Transfer)
     client.send(Disposition(first=0, last=2))
-    assert setting.broker.queue().bytes == 0
+    assert setting.broker.queue().state.bytes == 0
 
 
 def test_an_operator_may_still_manage() -> None:

@@ -1,0 +1,277 @@
+"""The rights that an attach, a message or an open needs.
+
+Every question goes through `Peer.may`. It names a canonical resource, so that no spelling of an
+address gives more rights (`docs/design/hostile-input.md` Z3), and it is asked before a node is
+looked for: a refusal does not tell what exists.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from broker.amqp.link import Link
+from broker.links.refusal import as_link_fault
+from broker.routing.addresses import pattern
+from broker.routing.addresses.address import MANAGEMENT, SUBSCRIPTION_PREFIX, Address
+from broker.routing.addresses.identity import SubscriptionIdentity, identity_in
+from broker.routing.batches.lease import BatchLease
+from broker.routing.errors import NotPermitted
+from broker.routing.queues.node import QUEUE, TOPIC, Node
+from broker.routing.router import Router
+from broker.routing.topics.subscription import AttachRule, Subscription, SubscriptionKind
+from broker.security.identity import Identity
+from broker.security.resources import (
+    CLIENT_ID,
+    GLOBAL_SUBSCRIPTION,
+    SUBSCRIPTION,
+    TEMPORARY,
+    Resource,
+)
+
+if TYPE_CHECKING:
+    from broker.links.peer import Peer
+
+SEND: Final = "send"
+RECEIVE: Final = "receive"
+BROWSE: Final = "browse"
+SUBSCRIBE: Final = "subscribe"
+CREATE: Final = "create"
+USE: Final = "use"
+SHARE: Final = "share"
+END: Final = "end"
+LEASE: Final = "lease"
+STAGE: Final = "stage"
+CONNECT: Final = "connect"
+IMPERSONATE: Final = "impersonate"
+
+SENDING: Final = {QUEUE: SEND, TOPIC: SEND}
+RECEIVING: Final = {QUEUE: RECEIVE, TOPIC: SUBSCRIBE}
+BROWSING: Final = {QUEUE: BROWSE, TOPIC: SUBSCRIBE}
+"""The verbs of senders, receivers and browsers, by the kind of the node."""
+
+AT_ONCE: Final = frozenset({CREATE, END, CONNECT})
+"""Verbs of one act; the others are needed for as long as a link lives."""
+
+RELAY_ADDRESSES_MAX: Final = 64
+"""Maximum addresses of the anonymous relay whose rights a connection remembers."""
+
+
+@final
+class Right:
+    """A verb and the resource that it is for."""
+
+    def __init__(self, verb: str, resource: Resource) -> None:
+        self.verb: Final = verb
+        self.resource: Final = resource
+
+
+def node_resource(address: Address) -> Resource:
+    """Return the resource of a queue or topic; `address` says its kind."""
+    if address.is_temporary:
+        return Resource(TEMPORARY, address.kind)
+    if address.kind == TOPIC:
+        return Resource(TOPIC, address.words, address.key)
+    # in a queue's name a / begins no key
+    return Resource(QUEUE, address.text[len(address.begins) :])
+
+
+def subscription_resource(identity: SubscriptionIdentity) -> Resource:
+    """Return the resource of a named subscription."""
+    scope, name, _ = identity
+    if scope is None:
+        return Resource(GLOBAL_SUBSCRIPTION, name)
+    return Resource(SUBSCRIPTION, scope, name)
+
+
+def is_nobodys(address: Address) -> bool:
+    """Return whether no node can have the address: it is one of the broker's own."""
+    return address.text.startswith(SUBSCRIPTION_PREFIX) or address.text == MANAGEMENT
+
+
+def lease_resource(lease: BatchLease) -> Resource:
+    """Return the resource of the queue or subscription from which a lease takes messages."""
+    subscription = lease.subscription
+    if subscription is not None and subscription.identity is not None:
+        return subscription_resource(subscription.identity)
+    return node_resource(Address(lease.queue.address, QUEUE))
+
+
+def named_resource(router: Router, text: str) -> Resource:
+    """Return the resource that a client means by the address of a queue, or by the identity of a
+    subscription, whether there is one or not.
+    """
+    identity = identity_in(text)
+    if identity is not None and router.find_named(text, QUEUE) is None:
+        return subscription_resource(identity)
+    return node_resource(router.parse(text, QUEUE))
+
+
+def demand_node(peer: Peer, verb: str, address: Address, *, creates: bool = True) -> None:
+    """Raise NotPermitted unless the client may use a node so, and create it if it does not exist.
+
+    `address` says its kind. A node that is received from must be the client's own if it is
+    temporary, which `Router.check_consumable` checks.
+    """
+    if is_nobodys(address) or (address.is_temporary and verb != SEND):
+        return
+    peer.demand(verb, node_resource(address))
+    if creates:
+        demand_creating(peer, address)
+
+
+def demand_creating(peer: Peer, address: Address) -> None:
+    """Raise NotPermitted if there is no node of `address`, and the client may not create it."""
+    if address.is_temporary or is_nobodys(address):
+        return
+    if _is_missing(peer.container.router, address):
+        node = address.topic() if address.kind == TOPIC else address
+        peer.demand(CREATE, node_resource(node))
+
+
+def conceal_kind(peer: Peer, address: Address, kind: str, *, verbs: dict[str, str]) -> None:
+    """Raise NotPermitted as if there were no node of `address`, if the client has no right on it.
+
+    `kind` is that of the node. An address that says no kind means a node that exists, else one of
+    the default kind: the refusal must not tell which. `verbs` are those that are needed, by kind.
+    """
+    default = peer.container.router.policies.default_kind
+    if address.kind or kind == default or address.is_temporary or is_nobodys(address):
+        return
+    if not peer.may(verbs[kind], asked_resource(address, kind, verbs)).allowed:
+        peer.demand(verbs[default], asked_resource(address, default, verbs))
+
+
+def kind_to_receive(peer: Peer, address: Address, *, copies: bool) -> str:
+    """Return the kind of the node from which a client is to receive, or to browse (`copies`)."""
+    kind = peer.container.router.kind_of(address)
+    conceal_kind(peer, address, kind, verbs=BROWSING if copies else RECEIVING)
+    return kind
+
+
+def asked_resource(address: Address, kind: str, verbs: dict[str, str]) -> Resource:
+    """Return the resource of a node of `kind`, for the verb of that kind."""
+    if kind == TOPIC and verbs[kind] == SUBSCRIBE:
+        return Resource(TOPIC, address.words, address.key, is_pattern=True)
+    return node_resource(address.of_kind(kind))
+
+
+def demand_receiving(peer: Peer, address: Address, *, copies: bool, creates: bool) -> None:
+    """Raise NotPermitted unless the client may receive from a queue, or browse it (`copies`)."""
+    demand_node(peer, BROWSE if copies else RECEIVE, address, creates=creates)
+
+
+def find_identified(peer: Peer, verb: str, text: str) -> Subscription | None:
+    """Return the subscription of the identity `text`, None if there is none.
+
+    Raise NotPermitted unless the client may use it so, whether it exists or not.
+    """
+    identity = identity_in(text)
+    router = peer.container.router
+    if identity is not None and router.find_named(text, QUEUE) is None:
+        peer.demand(verb, subscription_resource(identity))
+    found = router.subscriptions.identified(text)
+    if found is not None:
+        demand_subscription(peer, verb, found)
+    return found
+
+
+def demand_temporary(peer: Peer, kind: str) -> None:
+    """Raise NotPermitted unless the client may have the broker create a node of `kind` for it."""
+    peer.demand(CREATE, Resource(TEMPORARY, kind))
+
+
+def demand_subscription(peer: Peer, verb: str, subscription: Subscription) -> None:
+    """Raise NotPermitted unless the client may use a subscription so. Private ones have no name."""
+    if subscription.identity is not None:
+        peer.demand(verb, subscription_resource(subscription.identity))
+
+
+def demand_ownership(peer: Peer, subscription: Subscription) -> None:
+    """Raise NotPermitted if the subscription belongs to another user (Z11).
+
+    A user needs the right to `use` the client id of another's subscription. One without an owner
+    belongs to the first user that uses it; global ones belong to all users that have their rights.
+    """
+    identity, user = subscription.identity, peer.identity.user
+    if identity is None or identity[0] is None or subscription.owner == user:
+        return
+    if not subscription.owner:
+        subscription.owner = user
+        return
+    peer.demand(USE, Resource(CLIENT_ID, identity[0]))
+
+
+def may_end(peer: Peer, link: Link, subscription: Subscription) -> bool:
+    """Return whether the closing detach of `link` may end its subscription.
+
+    If not, the broker's detach carries the error. Only durable subscriptions need the right.
+    """
+    if not subscription.is_durable():
+        return True
+    try:
+        demand_subscription(peer, END, subscription)
+    except NotPermitted as refusal:
+        link.detach_error = as_link_fault(refusal)
+        return False
+    return True
+
+
+def demand_subscribing(
+    peer: Peer, address: Address, row: AttachRule, *, there: Subscription | None, creates: bool
+) -> None:
+    """Raise NotPermitted unless the client may subscribe to the topics of `address`.
+
+    A named subscription also needs a right on its name, and the right to create it if it does not
+    exist. A topic that does not exist needs the right to create it if the attach `creates` it.
+    """
+    pattern.check(address.words)
+    pattern.check(address.key)
+    if not address.is_temporary:
+        peer.demand(SUBSCRIBE, Resource(TOPIC, address.words, address.key, is_pattern=True))
+    if row.identity is not None:
+        resource = subscription_resource(row.identity)
+        peer.demand(SHARE if row.use is SubscriptionKind.SHARED else USE, resource)
+        if there is None:
+            peer.demand(CREATE, resource)
+        else:
+            demand_ownership(peer, there)
+    if creates and not address.is_pattern:
+        demand_creating(peer, address.of_kind(TOPIC))
+
+
+def _is_missing(router: Router, address: Address) -> bool:
+    node: Node | None = router.find(address)
+    if node is None and address.kind == TOPIC:
+        node = router.topics.get(address.name)
+    return node is None
+
+
+@final
+class RelayRights:
+    """The addresses to which one connection may send through the anonymous relay.
+
+    Asking the rules for each message would take longer than routing it. New rules, or other roles
+    of the client, clear the memory.
+    """
+
+    def __init__(self) -> None:
+        self._allowed: Final[dict[tuple[str, str], None]] = {}
+        self._version = -1
+        self._identity: Identity | None = None
+
+    def demand(self, peer: Peer, address: Address, kind: str) -> None:
+        """Raise NotPermitted unless the client may send to `address`, whose node is of `kind`."""
+        version = peer.container.access.version
+        if version != self._version or peer.identity is not self._identity:
+            self._allowed.clear()
+            self._version = version
+            self._identity = peer.identity
+        meant = address.of_kind(kind)
+        key = (kind, address.text)
+        if key not in self._allowed:
+            conceal_kind(peer, address, kind, verbs=SENDING)
+            demand_node(peer, SEND, meant, creates=False)
+            if len(self._allowed) >= RELAY_ADDRESSES_MAX:
+                del self._allowed[next(iter(self._allowed))]
+            self._allowed[key] = None
+        demand_creating(peer, meant)

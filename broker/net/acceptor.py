@@ -1,0 +1,283 @@
+"""Accepts the TLS connections of one listener, within limits, on uvloop and asyncio alike.
+
+The event loop's own server would begin a handshake with each connection that comes. So this one
+accepts the sockets itself, waits for their first bytes, asks the gate, and hands them to
+`connect_accepted_socket`. (`start_tls` of an open transport loses bytes that have been read.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, cast
+
+from broker.net.handshake_failures import FailureReason, HandshakeFailure, failure_of
+from broker.net.handshakes import HandshakeGate, HandshakeLimits
+from broker.net.listening import listening_sockets
+from broker.net.tls import TlsContexts
+from broker.net.tls_front import ACCEPTED
+from broker.security.turns import source_of
+
+ACCEPT_BATCH: Final = 16
+"""Maximum connections accepted in one turn of the loop, so that open ones are served between."""
+
+ACCEPT_RETRY_S: Final = 1.0
+"""Seconds without accepting after the process has run out of descriptors or memory."""
+
+DISPLACE_EVERY_S: Final = 0.1
+"""Seconds between two looks for a handshake that gives way, while a connection waits."""
+
+CLOSE_NOTIFY_S: Final = 2.0
+"""Maximum seconds that a closed connection waits for the client's end of TLS."""
+
+HANDSHAKE_RECORD: Final = b"\x16"
+"""First byte of every TLS connection (RFC 8446 5.1)."""
+
+
+class Acceptor:
+    """The listening sockets of one TLS listener, and its connections until their handshake ends.
+
+    `make_protocol` is called after each successful handshake. `on_failure` is told of each
+    connection that ended before, possibly thousands a second. `completed`, `failed` (by reason)
+    and `refused` count them; a failure is in one of the last two.
+    """
+
+    def __init__(
+        self,
+        contexts: TlsContexts,
+        make_protocol: Callable[[], asyncio.BaseProtocol],
+        *,
+        on_failure: Callable[[HandshakeFailure], None],
+        limits: HandshakeLimits | None = None,
+    ) -> None:
+        self._contexts: Final = contexts
+        self._make_protocol: Final = make_protocol
+        self._on_failure: Final = on_failure
+        self._limits: Final = limits or HandshakeLimits()
+        self._gate: Final = HandshakeGate["_Pending"](self._limits)
+        self._pending: Final[set[_Pending]] = set()
+        self._tasks: Final[set[asyncio.Task[None]]] = set()
+        self._listening: list[socket.socket] = []
+        self._retry: asyncio.TimerHandle | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self.completed = 0
+        self.refused = 0
+        self.failed: Final[Counter[FailureReason]] = Counter()
+
+    async def listen(self, host: str, port: int, *, backlog: int) -> int:
+        """Accept connections on `host`. Return the port in use, which the kernel chooses for 0.
+
+        Raises OSError if an address cannot be listened on.
+        """
+        self._listening = await listening_sockets(host, port, backlog=backlog)
+        self._read_listening()
+        return int(self._listening[0].getsockname()[1])
+
+    def pending(self) -> int:
+        """Return the number of connections whose handshake has not ended."""
+        return len(self._pending)
+
+    def stop_accepting(self) -> None:
+        """Close the listening sockets, and the connections whose handshake has not ended."""
+        loop = asyncio.get_running_loop()
+        if self._retry is not None:
+            self._retry.cancel()
+        for listening in self._listening:
+            loop.remove_reader(listening)
+            listening.close()
+        self._listening = []
+        for pending in list(self._pending):
+            self._cut(pending, FailureReason.STOPPED)
+        self._stop_looking()
+
+    async def ended(self) -> None:
+        """Wait until no handshake runs any more, after `stop_accepting`: a turn of the loop."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    # -- accept
+
+    def _read_listening(self) -> None:
+        self._retry = None
+        loop = asyncio.get_running_loop()
+        for listening in self._listening:
+            loop.add_reader(listening, self._accept, listening)
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPT_BATCH):
+            try:
+                accepted, address = listening.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionAbortedError:
+                continue
+            except OSError as error:
+                # out of descriptors or memory: the kernel keeps the connection until later
+                self._pause_accepting(error)
+                return
+            accepted.setblocking(False)
+            self._admit(_Pending(accepted, address[0]))
+
+    def _pause_accepting(self, error: OSError) -> None:
+        loop = asyncio.get_running_loop()
+        for listening in self._listening:
+            loop.remove_reader(listening)
+        told = f"no connection is accepted for {ACCEPT_RETRY_S} s: raise the limit of open files"
+        loop.call_exception_handler({"message": told, "exception": error})
+        self._retry = loop.call_later(ACCEPT_RETRY_S, self._read_listening)
+
+    def _admit(self, pending: _Pending) -> None:
+        loop = asyncio.get_running_loop()
+        self._pending.add(pending)
+        displaced = self._gate.admit(pending, source_of(pending.host))
+        if displaced is not None:
+            self._cut(displaced, FailureReason.REFUSED)
+            self._begin()
+        self._set_deadline(pending)
+        loop.add_reader(pending.accepted, self._first_bytes, pending)
+
+    def _first_bytes(self, pending: _Pending) -> None:
+        """Let a connection whose first bytes have arrived wait for its handshake."""
+        asyncio.get_running_loop().remove_reader(pending.accepted)
+        pending.is_silent = False
+        try:
+            first = pending.accepted.recv(1, socket.MSG_PEEK)
+        except OSError:
+            first = b""
+        if first != HANDSHAKE_RECORD:
+            self._cut(pending, FailureReason.NOT_TLS if first else FailureReason.CLOSED)
+            return
+        self._gate.mark_readable(pending)
+        self._set_deadline(pending)
+        self._begin()
+
+    def _set_deadline(self, pending: _Pending) -> None:
+        """Give a connection the time of its next stage, in place of what is left of the last."""
+        if pending.deadline is not None:
+            pending.deadline.cancel()
+        loop = asyncio.get_running_loop()
+        pending.deadline = loop.call_later(self._limits.seconds, self._time_out, pending)
+
+    # -- handshakes
+
+    def _begin(self) -> None:
+        """Begin the handshakes that may begin, and look after running ones if others wait."""
+        loop = asyncio.get_running_loop()
+        while (pending := self._gate.begin(loop.time())) is not None:
+            self._set_deadline(pending)
+            pending.task = loop.create_task(self._handshake(pending))
+            self._tasks.add(pending.task)
+            pending.task.add_done_callback(self._tasks.discard)
+        if self._look is None and self._gate.is_waiting():
+            self._look = loop.call_later(DISPLACE_EVERY_S, self._displace)
+
+    def _displace(self) -> None:
+        self._look = None
+        now_s = asyncio.get_running_loop().time()
+        while (displaced := self._gate.displace(now_s)) is not None:
+            self._cut(displaced, FailureReason.REFUSED)
+            self._begin()
+        self._begin()
+
+    def _stop_looking(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+
+    async def _handshake(self, pending: _Pending) -> None:
+        ACCEPTED.set(pending.accepted)
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: _HandshakeProtocol(self, pending),
+                pending.accepted,
+                ssl=self._contexts.front(),
+                ssl_handshake_timeout=self._limits.seconds,
+                ssl_shutdown_timeout=CLOSE_NOTIFY_S,
+            )
+        except OSError as error:
+            failure = failure_of(error, pending.host)
+        else:
+            # uvloop also returns without an error if the connection was lost meanwhile
+            failure = HandshakeFailure(FailureReason.CLOSED, pending.host)
+        if pending in self._pending:
+            self._fail(pending, failure)
+            self._begin()
+
+    def complete(self, pending: _Pending) -> asyncio.BaseProtocol | None:
+        """Count a successful handshake, and return the protocol of its connection.
+
+        None if the connection was cut before: its last bytes may have been read already.
+        """
+        if pending not in self._pending:
+            return None
+        self.completed += 1
+        self._release(pending)
+        self._begin()
+        return self._make_protocol()
+
+    # -- ends
+
+    def _time_out(self, pending: _Pending) -> None:
+        self._cut(pending, FailureReason.TIMEOUT)
+        self._begin()
+
+    def _cut(self, pending: _Pending, reason: FailureReason) -> None:
+        """End a connection whose handshake has not ended."""
+        if pending not in self._pending:
+            return
+        if pending.is_silent:
+            asyncio.get_running_loop().remove_reader(pending.accepted)
+        if pending.task is None:
+            pending.accepted.close()
+        else:
+            # the event loop owns the socket: it sees its end, and closes it
+            with contextlib.suppress(OSError):  # the client has closed it already
+                pending.accepted.shutdown(socket.SHUT_RDWR)
+        self._fail(pending, HandshakeFailure(reason, pending.host))
+
+    def _fail(self, pending: _Pending, failure: HandshakeFailure) -> None:
+        self._release(pending)
+        if failure.reason is FailureReason.REFUSED:
+            self.refused += 1
+        else:
+            self.failed[failure.reason] += 1
+        self._on_failure(failure)
+
+    def _release(self, pending: _Pending) -> None:
+        self._pending.discard(pending)
+        self._gate.leave(pending)
+        if pending.deadline is not None:
+            pending.deadline.cancel()
+            pending.deadline = None
+
+
+class _Pending:
+    """An accepted connection of `host` before its handshake has ended; `task` performs that."""
+
+    __slots__ = ("accepted", "deadline", "host", "is_silent", "task")
+
+    def __init__(self, accepted: socket.socket, host: str) -> None:
+        self.accepted = accepted
+        self.host = host
+        self.is_silent = True
+        self.deadline: asyncio.TimerHandle | None = None
+        self.task: asyncio.Task[None] | None = None
+
+
+class _HandshakeProtocol(asyncio.Protocol):
+    """The protocol of a connection during its handshake; then it puts the real one in its place."""
+
+    def __init__(self, acceptor: Acceptor, pending: _Pending) -> None:
+        self._acceptor: Final = acceptor
+        self._pending: Final = pending
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        protocol = self._acceptor.complete(self._pending)
+        if protocol is None:
+            cast(asyncio.Transport, transport).abort()
+            return
+        cast(asyncio.Transport, transport).set_protocol(protocol)
+        protocol.connection_made(transport)

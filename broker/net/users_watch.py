@@ -1,0 +1,42 @@
+"""Looks regularly whether the users file has changed: a change ends sessions, or their rights."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from broker.links.container import Container
+from broker.net.login import Login
+
+INTERVAL_S: Final = 2.0
+"""Seconds between two looks: a user that is disabled is out within five seconds."""
+
+
+class UsersWatch:
+    """Begins a review of rights when the users of `login` have changed."""
+
+    def __init__(
+        self, login: Login, container: Container, *, interval_s: float = INTERVAL_S
+    ) -> None:
+        self._login: Final = login
+        self._container: Final = container
+        self._interval_s: Final = interval_s
+        self._seen = login.users.snapshot()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Look for the first time after the interval."""
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._interval_s, self._look)
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        found = self._login.users.snapshot()
+        if found is not self._seen:
+            self._seen = found
+            self._container.rights_review.begin()
+        self.start()

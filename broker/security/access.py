@@ -1,0 +1,412 @@
+"""Decisions about rights: who may do what with which resource.
+
+The order of evaluation: fixed rules of the broker, then deny rules, then allow rules; a request
+that no rule matches is refused. For a name with wildcards a deny rule matches if it has one name
+in common with it, and allow rules must match all its names. The order of rules in a file means
+nothing. A set of rules never changes; a reload makes a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, pairwise, product
+from typing import TYPE_CHECKING, Final, final
+
+from broker.security.built_in import built_in_rules
+from broker.security.conditions import NO_ENTRANCE
+from broker.security.decision import COVER, FIXED, OVERLAP, UNDECIDED, Decision
+from broker.security.entrance import Entrance
+from broker.security.glob_index import GlobIndex, for_any_value
+from broker.security.identity import Identity
+from broker.security.patterns import WORDED, words_of
+from broker.security.resources import (
+    CLIENT_ID,
+    EVERY,
+    KEYED_VERBS,
+    MANAGEMENT,
+    NAMES,
+    OWN_NAMES,
+    OWN_NODE,
+    OWNED_VERBS,
+    TEMPORARY,
+    TOPIC,
+    Resource,
+)
+from broker.security.rules import (
+    ALLOW,
+    ANONYMOUS,
+    AUTHENTICATED,
+    DENY,
+    OF_ROLE,
+    OF_USER,
+    PLACES_MAX,
+    RULES_MAX,
+    Rule,
+    RuleError,
+)
+from broker.security.variables import RuleEntry
+from broker.security.wildcards import (
+    REFUSED_AS_UNDECIDED,
+    REFUSED_BY_DEFAULT,
+    Judgement,
+    Usable,
+    WildcardRequest,
+    has_wildcard,
+    is_within_limits,
+)
+from broker.security.word_index import AskedName, WordIndex
+
+if TYPE_CHECKING:
+    from broker.security.explanation import Explanation
+    from broker.security.rules_check import RuleProblem
+
+EXTERNAL: Final = "EXTERNAL"
+OF_CERTIFICATE: Final = "cert:"
+"""Begins a user in a role that the user has only after a login by certificate (EXTERNAL)."""
+
+REFUSED_AS_FIXED: Final = Decision(allowed=False, rule="", because=FIXED)
+
+VERSIONS: Final = count(1)
+
+
+@final
+class AccessRequest:
+    """One request for a right: by whom, for what, and how the client is connected.
+
+    `principals` are the values of `who` that match the user.
+    """
+
+    def __init__(
+        self,
+        principals: list[str],
+        verb: str,
+        resource: Resource,
+        *,
+        user: str,
+        client_id: str,
+        entrance: Entrance,
+    ) -> None:
+        self.principals: Final = principals
+        self.verb: Final = verb
+        self.resource: Final = resource
+        self.user: Final = user
+        self.client_id: Final = client_id
+        self.entrance: Final = entrance
+
+    def is_usable(self, entry: RuleEntry) -> bool:
+        """Return whether an entry of an allow rule has the verb, and its conditions hold."""
+        when = entry.when
+        return self.verb in entry.verbs and (
+            when is None or when.hold(self.entrance, if_unknown=False)
+        )
+
+    def is_usable_to_deny(self, entry: RuleEntry) -> bool:
+        """Return whether an entry of a deny rule has the verb, and its conditions may hold."""
+        when = entry.when
+        return self.verb in entry.verbs and (
+            when is None or when.hold(self.entrance, if_unknown=True)
+        )
+
+    def name(self) -> AskedName:
+        """Return the name of a queue or topic as it is compared with patterns."""
+        resource = self.resource
+        is_keyed = resource.kind == TOPIC and self.verb in KEYED_VERBS
+        is_any = not resource.key or (resource.key == "#" and self.is_pattern())
+        return AskedName(
+            words_of(resource.name),
+            words_of(resource.key) if is_keyed else None,
+            is_any_key=is_keyed and is_any,
+        )
+
+    def is_pattern(self) -> bool:
+        """Return whether `*` and `#` are wildcards: for subscribers always (DST-06)."""
+        return self.resource.is_pattern or self.verb == "subscribe"
+
+
+@final
+class AccessRules:
+    """A set of rules, with those of the built-in roles, indexed for decisions.
+
+    `roles` are users by role; other roles come with an `Identity`. `version` is higher than that
+    of each set made before. `undecided` counts the requests that were refused because the
+    comparison of wildcards exceeded a limit.
+    """
+
+    def __init__(
+        self, rules: Iterable[Rule] = (), roles: Mapping[str, Iterable[str]] | None = None
+    ) -> None:
+        """Index the rules. Raise RuleError if ids are not unique or there are too many rules."""
+        own = sorted(rules, key=lambda rule: rule.id)
+        if len(own) > RULES_MAX:
+            raise RuleError(f"{len(own)} rules, at most {RULES_MAX} are allowed")
+        self.rules: Final = (*own, *built_in_rules())
+        self.roles: Final = {role: frozenset(users) for role, users in (roles or {}).items()}
+        self.version: Final = next(VERSIONS)
+        self.undecided = 0
+        self._by_id: Final = {rule.id: rule for rule in self.rules}
+        if len(self._by_id) < len(self.rules):
+            twice = next(a.id for a, b in pairwise(own) if a.id == b.id)
+            raise RuleError(f"rule {twice}: the id is given twice; ids are unique")
+        self._words: Final[dict[tuple[str, str, str], WordIndex]] = {}
+        self._globs: Final[dict[tuple[str, str, str], GlobIndex]] = {}
+        self._fill()
+        self._named_roles: Final = frozenset(
+            who.removeprefix(OF_ROLE)
+            for rule in self.rules
+            for who in rule.who
+            if who.startswith(OF_ROLE)
+        )
+        self._roles_of: Final = _by_user(self.roles, self._named_roles)
+        self._client_ids: Final = GlobIndex()
+        for rule in own:
+            for pattern in rule.on:
+                if pattern.kind == CLIENT_ID:
+                    self._client_ids.add(RuleEntry(rule, for_any_value(pattern)))
+
+    def _fill(self) -> None:
+        places = 0
+        for rule in self.rules:
+            places += len(rule.who) * len(rule.on)
+            if places > PLACES_MAX:
+                raise RuleError(
+                    f"rule {rule.id}: all rules together have more than {PLACES_MAX} pairs of a"
+                    " value of who and a pattern; put users into roles"
+                )
+            for who, pattern in product(rule.who, rule.on):
+                place = (rule.effect, who, pattern.kind)
+                if pattern.kind in WORDED:
+                    index: WordIndex | GlobIndex = self._words.setdefault(place, WordIndex())
+                else:
+                    index = self._globs.setdefault(place, GlobIndex())
+                index.add(RuleEntry(rule, pattern))
+
+    def decide(
+        self,
+        identity: Identity,
+        verb: str,
+        resource: Resource,
+        *,
+        entrance: Entrance = NO_ENTRANCE,
+        client_id: str = "",
+    ) -> Decision:
+        """Return whether `identity` may do `verb` with `resource`, which must be canonical."""
+        request = AccessRequest(
+            self.principals(identity),
+            verb,
+            resource,
+            user=identity.user,
+            client_id=client_id,
+            entrance=entrance,
+        )
+        decision, _ = self.judge(request)
+        if decision.because == UNDECIDED:
+            self.undecided += 1
+        return decision
+
+    def judge(self, request: AccessRequest) -> Judgement:
+        """Return the decision, and a name that shows why it is a refusal, if one was looked for.
+
+        Every decision is made here.
+        """
+        resource = request.resource
+        if resource.kind in WORDED:
+            return self._judge_node(request)
+        if resource.kind == TEMPORARY and request.verb in OWNED_VERBS:
+            part = "topics" if resource.name == TOPIC else "queues"
+            edit = self._about(request, "edit", Resource(MANAGEMENT, part))
+            allowed = self._judge_glob(edit).allowed
+            return Decision(allowed=allowed, rule="", because=FIXED), ()
+        if resource.name == EVERY and resource.kind in NAMES:
+            return self._judge_each(request), ()
+        return self._judge_glob(request), ()
+
+    def _about(self, request: AccessRequest, verb: str, resource: Resource) -> AccessRequest:
+        """Return a request of the same client for another right."""
+        return AccessRequest(
+            request.principals,
+            verb,
+            resource,
+            user=request.user,
+            client_id=request.client_id,
+            entrance=request.entrance,
+        )
+
+    def _judge_each(self, request: AccessRequest) -> Decision:
+        """Decide about all names of a closed list at once."""
+        rules: set[str] = set()
+        for name in NAMES[request.resource.kind]:
+            each = self._about(request, request.verb, Resource(request.resource.kind, name))
+            decision = self._judge_glob(each)
+            if not decision.allowed:
+                return decision
+            rules.add(decision.rule)
+        return Decision(allowed=True, rule=", ".join(sorted(rules)), because=COVER)
+
+    def _judge_glob(self, request: AccessRequest) -> Decision:
+        resource = request.resource
+        for index in self._indexes_of_globs(DENY, request):
+            for entry in index.matching(resource.name, resource.key):
+                if request.is_usable_to_deny(entry):
+                    return Decision(allowed=False, rule=entry.rule.id, because=OVERLAP)
+        for index in self._indexes_of_globs(ALLOW, request):
+            for entry in index.matching(resource.name, resource.key):
+                if request.is_usable(entry):
+                    return Decision(allowed=True, rule=entry.rule.id, because=COVER)
+        return REFUSED_BY_DEFAULT
+
+    def _judge_node(self, request: AccessRequest) -> Judgement:
+        resource = request.resource
+        if resource.name.startswith(OWN_NAMES) or resource.name == OWN_NODE:
+            return REFUSED_AS_FIXED, ()
+        asked = request.name()
+        deny = self._indexes_of_words(DENY, request)
+        allow = self._indexes_of_words(ALLOW, request)
+        if request.is_pattern() and _needs_comparison(asked):
+            return self._judge_wildcards(request, asked)
+        for index in deny:
+            for entry in index.touching(asked):
+                if request.is_usable_to_deny(entry):
+                    return Decision(allowed=False, rule=entry.rule.id, because=OVERLAP), ()
+        for index in allow:
+            for entry in index.matching(asked):
+                if request.is_usable(entry):
+                    return Decision(allowed=True, rule=entry.rule.id, because=COVER), ()
+        if asked.is_any_key and any(index.has_keys(asked) for index in allow):
+            # several rules with keys may allow all keys together
+            return self._judge_wildcards(request, asked)
+        return REFUSED_BY_DEFAULT, ()
+
+    def _judge_wildcards(self, request: AccessRequest, asked: AskedName) -> Judgement:
+        if not is_within_limits(asked):
+            return REFUSED_AS_UNDECIDED, ()
+        deny: tuple[list[WordIndex], Usable] = (
+            self._indexes_of_words(DENY, request),
+            request.is_usable_to_deny,
+        )
+        allow = (self._indexes_of_words(ALLOW, request), request.is_usable)
+        return WildcardRequest(asked).judge(deny, allow)
+
+    def _indexes_of_words(self, effect: str, request: AccessRequest) -> list[WordIndex]:
+        kind = request.resource.kind
+        found: list[WordIndex] = []
+        for who in request.principals:
+            index = self._words.get((effect, who, kind))
+            if index is not None:
+                found += index.for_values(request.user, request.client_id)
+        return found
+
+    def _indexes_of_globs(self, effect: str, request: AccessRequest) -> list[GlobIndex]:
+        kind = request.resource.kind
+        found: list[GlobIndex] = []
+        for who in request.principals:
+            index = self._globs.get((effect, who, kind))
+            if index is not None:
+                found += index.for_values(request.user, request.client_id)
+        return found
+
+    def principals(self, identity: Identity) -> list[str]:
+        """Return the values of `who` that match `identity`, as far as rules use them.
+
+        Roles that no rule names are left out, however many a token has.
+        """
+        user = identity.user
+        roles = identity.roles & self._named_roles
+        if not user:
+            found = [ANONYMOUS]
+        else:
+            found = [AUTHENTICATED, f"{OF_USER}{user}"]
+            roles |= self._roles_of.get(user, frozenset())
+            if identity.mechanism == EXTERNAL:
+                roles |= self._roles_of.get(f"{OF_CERTIFICATE}{user}", frozenset())
+        found += [f"{OF_ROLE}{role}" for role in sorted(roles)]
+        return found
+
+    def may_any(
+        self,
+        identity: Identity,
+        verb: str,
+        kind: str,
+        *,
+        entrance: Entrance = NO_ENTRANCE,
+    ) -> bool:
+        """Return whether some allow rule gives `identity` the `verb` on a resource of `kind`.
+
+        Deny rules do not count: each resource is decided by itself later.
+        """
+        request = AccessRequest(
+            self.principals(identity),
+            verb,
+            Resource(kind, ""),
+            user=identity.user,
+            client_id="",
+            entrance=entrance,
+        )
+        indexes: Sequence[WordIndex | GlobIndex] = (
+            self._indexes_of_words(ALLOW, request)
+            if kind in WORDED
+            else self._indexes_of_globs(ALLOW, request)
+        )
+        return any(request.is_usable(entry) for index in indexes for entry in index.entries)
+
+    def names_client_id(self, client_id: str) -> bool:
+        """Return whether a rule of the operator on client ids names `client_id` for some user."""
+        return any(True for _ in self._client_ids.matching(client_id, ""))
+
+    def rule(self, id: str) -> Rule | None:  # noqa: A002 - the rules file's word
+        """Return the rule with that id, None if there is none."""
+        return self._by_id.get(id)
+
+    def explain(
+        self,
+        identity: Identity,
+        verb: str,
+        resource: Resource,
+        *,
+        entrance: Entrance = NO_ENTRANCE,
+        client_id: str = "",
+    ) -> Explanation:
+        """Return the decision of `decide` with its reasons, for an operator."""
+        from broker.security.explanation import explanation_of
+
+        request = AccessRequest(
+            self.principals(identity),
+            verb,
+            resource,
+            user=identity.user,
+            client_id=client_id,
+            entrance=entrance,
+        )
+        return explanation_of(self, request)
+
+    def check(
+        self,
+        *,
+        known_roles: Iterable[str] = (),
+        users: Mapping[str, Iterable[str]] | None = None,
+        listeners: Iterable[str] | None = None,
+    ) -> list[RuleProblem]:
+        """Return the problems of the rules: rules that never decide, unknown roles.
+
+        `known_roles` are roles that users have elsewhere, `users` the roles of each user there, and
+        `listeners` the names of the listeners.
+        """
+        from broker.security.rules_check import problems_of
+
+        return problems_of(self, known_roles=known_roles, users=users or {}, listeners=listeners)
+
+
+def _needs_comparison(asked: AskedName) -> bool:
+    """Return whether the name, or a key that is not simply any key, has wildcards."""
+    if has_wildcard(asked.words):
+        return True
+    return asked.key is not None and not asked.is_any_key and has_wildcard(asked.key)
+
+
+def _by_user(
+    roles: Mapping[str, frozenset[str]], named: frozenset[str]
+) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for role, users in roles.items():
+        for user in users if role in named else ():
+            found.setdefault(user, set()).add(role)
+    return {user: frozenset(held) for user, held in found.items()}

@@ -1,0 +1,51 @@
+"""The identity of a client: the result of its login."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+ADMIN: Final = "admin"
+MONITOR: Final = "monitor"
+APPLICATION: Final = "application"
+PIPELINE: Final = "pipeline"
+BUILT_IN_ROLES: Final = (ADMIN, MONITOR, APPLICATION, PIPELINE)
+
+FOREVER: Final[i64] = -1
+
+
+@final
+class Identity:
+    """A user with its roles; the end of a login.
+
+    `user` is empty for a client that has not logged in; `claimed_user` is the name that such a
+    client gave itself, which is not verified. `mechanism` is the SASL mechanism, empty without
+    SASL; `credential_version` is that of the password at the login. The login ends at
+    `valid_until_ms` of the wall clock, or never (FOREVER).
+    """
+
+    def __init__(
+        self,
+        user: str,
+        *,
+        roles: frozenset[str],
+        mechanism: str = "",
+        claimed_user: str = "",
+        credential_version: i64 = 0,
+        valid_until_ms: i64 = FOREVER,
+    ) -> None:
+        self.user: Final = user
+        self.roles: Final = roles
+        self.mechanism: Final = mechanism
+        self.claimed_user: Final = claimed_user
+        self.credential_version: Final[i64] = credential_version
+        self.valid_until_ms: Final[i64] = valid_until_ms
+
+    def name(self) -> str:
+        """Return the user for people to read: `anonymous` for a client without a login."""
+        return self.user or "anonymous"
+
+
+NOT_LOGGED_IN: Final = Identity("", roles=frozenset())
+"""The identity of a client whose login has not ended; it has no role."""

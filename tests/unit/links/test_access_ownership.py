@@ -1,0 +1,108 @@
+"""Durable subscriptions belong to a user: others do not take them over (Z11, SUB-37)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from broker.amqp.errors import UNAUTHORIZED_ACCESS
+from broker.amqp.performatives import Attach
+from broker.security.access import AccessRules
+from broker.security.rules import rule_of
+from storage.api import Store
+from storage.memory import MemoryStore
+from tests.support.broker import Broker, Client, Doorman, log_in
+from tests.support.subscriptions import leave, looking_up, subscribe, subscribing, unsubscribe
+
+pytestmark = pytest.mark.requirement("SEC-04")
+
+CLIENT = "shop"
+DURABLE = "durable"
+
+
+def broker(*, access: AccessRules | None = None, store: Store | None = None) -> Broker:
+    return Broker(authenticator=Doorman(administrators=["root"]), access=access, store=store)
+
+
+def client_of(running: Broker, user: str) -> Client:
+    client = running.session(CLIENT)
+    log_in(client, user)
+    return client
+
+
+def subscribed(running: Broker, user: str, words: str = DURABLE) -> None:
+    """Make `user` subscribe to `t`, and leave the subscription behind."""
+    client = client_of(running, user)
+    subscribe(client, words)
+    leave(client)
+    client.hang_up()
+
+
+def owners(running: Broker) -> list[str]:
+    return [each.owner for each in running.router.subscriptions.named.values()]
+
+
+ATTACHES = [
+    pytest.param(lambda: subscribing(DURABLE), id="by resuming it"),
+    pytest.param(lambda: subscribing(DURABLE, address="other"), id="by asking for another topic"),
+    pytest.param(looking_up, id="by looking it up"),
+]
+
+
+@pytest.mark.parametrize("attach", ATTACHES)
+def test_another_user_does_not_get_a_subscription(attach: Callable[[], Attach]) -> None:
+    running = broker()
+    subscribed(running, "ada")
+    bob = client_of(running, "bob")
+    bob.send(attach())
+    bob.expect_refusal(UNAUTHORIZED_ACCESS)
+    assert "not allowed to use client-id:shop (no rule allows it)" in running.watcher.events[-1]
+    assert owners(running) == ["ada"]
+    bob.hang_up()
+    ada = client_of(running, "ada")
+    subscribe(ada, DURABLE)
+    leave(ada)
+    assert unsubscribe(ada) is None
+
+
+def test_an_administrator_may_use_every_client_id() -> None:
+    running = broker()
+    subscribed(running, "ada")
+    assert unsubscribe(client_of(running, "root")) is None
+
+
+def test_a_rule_lets_another_user_use_a_client_id() -> None:
+    # the clients of this test log in after their open
+    who = ["user:ada", "user:bob", "anonymous"]
+    rule = {"id": "deputies", "who": who, "can": ["use"], "on": ["client-id:shop"]}
+    running = broker(access=AccessRules([rule_of(rule, "rule")]))
+    subscribed(running, "ada")
+    subscribe(client_of(running, "bob"), DURABLE)
+    assert owners(running) == ["ada"], "its owner stays"
+
+
+def test_a_subscription_without_an_owner_belongs_to_the_first_user() -> None:
+    running = broker()
+    subscribed(running, "")
+    assert owners(running) == [""]
+    subscribed(running, "ada")
+    assert owners(running) == ["ada"]
+    bob = client_of(running, "bob")
+    bob.send(subscribing(DURABLE))
+    bob.expect_refusal(UNAUTHORIZED_ACCESS)
+
+
+def test_a_global_subscription_belongs_to_all_users_that_have_its_rights() -> None:
+    running = broker()
+    subscribed(running, "ada", "shared global durable")
+    subscribe(client_of(running, "bob"), "shared global durable")
+
+
+async def test_the_owner_is_stored() -> None:
+    store = MemoryStore()
+    running = broker(store=store)
+    subscribed(running, "ada")
+    running.container.run_round()
+    (stored,) = await store.subscriptions()
+    assert (stored.container_id, stored.owner) == (CLIENT, "ada")
