@@ -19,13 +19,15 @@ RUN apt-get update; \
 # Two environments: what builds, and what goes into the image, which has no pip. The client library
 # comes as C source. The secret is for those whose pip needs settings:
 # docker build --secret id=pip,src=pip.conf
-COPY requirements-http.txt requirements-client.txt requirements-postgresql.txt requirements-build.txt ./
+COPY requirements-http.txt requirements-client.txt requirements-postgresql.txt requirements-oauth.txt \
+     requirements-build.txt ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv tools; \
     python3 -m venv --without-pip /opt/jms-broker; \
     tools/bin/pip install --no-cache-dir --require-hashes -r requirements-build.txt; \
     tools/bin/pip wheel --no-cache-dir --require-hashes --no-deps --no-build-isolation \
-        -w wheels -r requirements-http.txt -r requirements-client.txt -r requirements-postgresql.txt; \
+        -w wheels -r requirements-http.txt \
+        -r requirements-client.txt -r requirements-postgresql.txt -r requirements-oauth.txt; \
     tools/bin/pip --python /opt/jms-broker/bin/python install --no-deps --no-index wheels/*.whl
 
 # What .dockerignore lets in, and no more.

@@ -157,9 +157,10 @@ pins: $(STAMPS)/runtime
 	$(PIP_COMPILE) --extra client -c requirements-build.txt -o requirements-client.txt
 	$(PIP_COMPILE) --extra http -c requirements-build.txt -o requirements-http.txt
 	$(PIP_COMPILE) --extra postgresql -c requirements-build.txt -o requirements-postgresql.txt
+	$(PIP_COMPILE) --extra oauth -c requirements-build.txt -o requirements-oauth.txt
 	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-http.txt \
 		-c requirements-client.txt -o requirements-spark.txt
-	echo 'pyspark<4.3' >build/oldest.txt
+	mkdir -p build && echo 'pyspark<4.3' >build/oldest.txt
 	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-http.txt \
 		-c requirements-client.txt -c build/oldest.txt -o requirements-spark-oldest.txt
 	$(PIP_COMPILE) --group build --group dev -c requirements-build.txt -o requirements-test.txt
