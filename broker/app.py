@@ -35,7 +35,7 @@ from broker.parts import (
 from broker.restore import restore
 from broker.routing.credit.disk_guard import DiskGuard
 from broker.routing.entries.participants import QueueObserver
-from broker.settings import Settings
+from broker.settings import ADOPT, Settings
 from broker.stats import Stats
 from broker.windows import Windows
 from storage.api import StoreError
@@ -92,6 +92,7 @@ class App:
             credit=settings.credit,
             product={"product": PRODUCT, "version": __version__, BUILD: build_kind()},
         )
+        self.container.adopts_subscriptions = settings.ownership == ADOPT
         declare(router, self.journal)
         self.container.service = self._management()
         self.contents: LargeBodyStore | None = None

@@ -14,12 +14,12 @@ from broker.net.log import configure_logging
 from broker.parts import access_of, limits_of, login_of
 from broker.policies import policies_of
 from broker.routing.errors import RoutingError
-from broker.settings import Settings, SettingsError
+from broker.settings import ADOPT, Settings, SettingsError
 
 AT_ONCE: Final = frozenset(
     {
         *("users_file", "allow_anonymous", "user", "password", "password_file", "plain"),
-        *("acl_file", "log"),
+        *("acl_file", "ownership", "log"),
     }
 )
 """Settings that apply from the reload on, to every login, right and line of the log."""
@@ -120,6 +120,7 @@ def apply(app: App, wanted: Settings) -> Reloaded:
     if app.login is not None:
         app.login.adopt(login)
     app.container.adopt_access(access)
+    app.container.adopts_subscriptions = settings.ownership == ADOPT
     app.container.limits = limits
     app.container.credit = settings.credit
     app.listeners.stall_timeout_ms = settings.stall_timeout_ms

@@ -56,6 +56,9 @@ SQLITE: Final = "sqlite:///"
 
 DEFAULT_STORE: Final = f"{SQLITE}data/store.db"
 """The store of a broker that is a process of its own; embedded brokers use memory."""
+ADOPT: Final = "adopt"
+"""The value of `ownership` by which a subscription without an owner gets one."""
+
 POSTGRESQL: Final = "postgresql://"
 
 
@@ -151,6 +154,7 @@ class Settings(GeneralAddressSettings):
 
     # who may do what; None: what the built-in roles allow
     acl_file: Path | None = None
+    ownership: Literal["adopt", "strict"] = ADOPT
 
     # what a peer may ask of a connection (core spec 2.7.1 and 2.7.2)
     max_frame_size: Annotated[Number, Field(ge=512, le=2**31 - 1)] = 1024 * 1024

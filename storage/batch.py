@@ -52,6 +52,7 @@ class Batch:
         self.nodes_removed: Final[list[StoredNode]] = []
         self.subscriptions_added: Final[list[StoredSubscription]] = []
         self.subscriptions_removed: Final[list[str]] = []
+        self.subscription_owners: Final[dict[str, str]] = {}
         self.subscription_changes: i64 = 0
         self.ids: IdChanges | None = None
         self.contents: ContentChanges | None = None
@@ -170,9 +171,16 @@ class Batch:
         self.is_urgent = True
         self.subscription_changes += 1
         self.subscriptions_removed.append(queue)
+        self.subscription_owners.pop(queue, None)
         added = self.subscriptions_added
         added[:] = [subscription for subscription in added if subscription.queue != queue]
         self._take_back(queue)
+
+    def own_subscription(self, queue: str, owner: str) -> None:
+        """Note that the stored subscription of `queue` belongs to the user `owner` from now on."""
+        self.is_urgent = True
+        self.subscription_changes += 1
+        self.subscription_owners[queue] = owner
 
     def _take_back(self, queue: str) -> None:
         self.delivered.pop(queue, None)
@@ -240,6 +248,7 @@ class Batch:
             or self.nodes_removed
             or self.subscriptions_added
             or self.subscriptions_removed
+            or self.subscription_owners
             or self.ids is not None
             or self.contents is not None
             or self.events is not None

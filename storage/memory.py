@@ -66,17 +66,7 @@ class MemoryStore(Store):
     def commit_now(self, batch: Batch) -> None:
         if batch.contents is not None:
             self._keep_chunks(batch.contents)
-        for node in batch.nodes_removed:
-            self._nodes.pop((node.kind, node.address), None)
-            if node.kind == "queue":
-                self._empty(node.address)
-        for queue in batch.subscriptions_removed:
-            self._subscriptions.pop(queue, None)
-            self._empty(queue)
-        for subscription in batch.subscriptions_added:
-            self._subscriptions[subscription.queue] = subscription
-        for node in batch.nodes_added:
-            self._nodes.setdefault((node.kind, node.address), node)
+        self._change_nodes(batch)
         for message in batch.appended:
             if message is not None:
                 self._queues.setdefault(message.queue, {})[int(message.number)] = message
@@ -110,6 +100,24 @@ class MemoryStore(Store):
             self._change_stages(batch.stages)
         if batch.leases is not None:
             self._change_leases(batch.leases)
+
+    def _change_nodes(self, batch: Batch) -> None:
+        """Remove and add nodes and subscriptions, and change the owners of subscriptions."""
+        for node in batch.nodes_removed:
+            self._nodes.pop((node.kind, node.address), None)
+            if node.kind == "queue":
+                self._empty(node.address)
+        for queue in batch.subscriptions_removed:
+            self._subscriptions.pop(queue, None)
+            self._empty(queue)
+        for subscription in batch.subscriptions_added:
+            self._subscriptions[subscription.queue] = subscription
+        for queue, owner in batch.subscription_owners.items():
+            there = self._subscriptions.get(queue)
+            if there is not None:
+                there.owner = owner
+        for node in batch.nodes_added:
+            self._nodes.setdefault((node.kind, node.address), node)
 
     def _remove(self, numbers: list[int]) -> None:
         for number in numbers:

@@ -190,7 +190,7 @@ class StoredSubscription:
     `container_id` is None in the global name space. `filters` are encoded as received;
     `excluded_publisher` is the container-id whose messages a no-local filter among them excludes,
     empty without such a filter: in the global name space no other field holds it. `owner` is the
-    user that began it, empty for a client without a login.
+    user that it belongs to, empty if a client without a login began it.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class StoredSubscription:
         owner: str = "",
     ) -> None:
         self.queue: Final = queue
-        self.owner: Final = owner
+        self.owner = owner
         self.container_id: Final = container_id
         self.name: Final = name
         self.is_shared: Final = is_shared

@@ -37,6 +37,9 @@ STREAMED_FROM: Final = 1024 * 1024
 # not read from until no more than half of it waits.
 UNSAVED_BYTES_MAX: Final = 512 * 1024
 
+# Maximum bytes of the user-id of a message: it is compared with the client's user and with rules.
+USER_ID_SIZE_MAX: Final = 1024
+
 # Maximum bytes of a delivery-tag (core spec 2.8.7).
 DELIVERY_TAG_SIZE_MAX: Final = 32
 

@@ -14,6 +14,7 @@ from librt.strings import read_i64_be
 from mypy_extensions import i64, u8
 
 from broker.amqp.decode import (
+    binary_at,
     descriptor_at,
     malformed,
     open_body,
@@ -44,7 +45,12 @@ from broker.amqp.encode import (
     put_uint,
 )
 from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, Fault, LinkFault
-from broker.amqp.limits import FIELD_VALUES_MAX, SECTIONS_BEFORE_BODY_MAX, SECTIONS_MAX
+from broker.amqp.limits import (
+    FIELD_VALUES_MAX,
+    SECTIONS_BEFORE_BODY_MAX,
+    SECTIONS_MAX,
+    USER_ID_SIZE_MAX,
+)
 
 PRIORITY_DEFAULT: Final = 4
 PRIORITY_MAX: Final = 9
@@ -53,6 +59,7 @@ HEADER_FIELDS: Final = 5
 PROPERTIES_FIELDS: Final = 13
 
 # places of the fields of the properties section, 3.2.4
+USER_ID: Final = 1
 TO: Final = 2
 SUBJECT: Final = 3
 REPLY_TO: Final = 4
@@ -70,7 +77,8 @@ class Sections:
 
     To be reused from message to message. Positions are those of the data that was read,
     -1 for a missing section: of `body` and `footer` the first byte, of the others the first byte
-    after the descriptor. `has_group`: properties extend to group-id or beyond.
+    after the descriptor. `has_user_id`: properties name a user. `has_group`: properties extend to
+    group-id or beyond.
     """
 
     def __init__(self) -> None:
@@ -84,6 +92,7 @@ class Sections:
         self.header: i64 = -1
         self.message_annotations: i64 = -1
         self.properties: i64 = -1
+        self.has_user_id = False
         self.has_group = False
         self.application_properties: i64 = -1
         self.body: i64 = -1
@@ -100,6 +109,7 @@ class Sections:
         self.header = -1
         self.message_annotations = -1
         self.properties = -1
+        self.has_user_id = False
         self.has_group = False
         self.application_properties = -1
         self.body = -1
@@ -173,8 +183,14 @@ class Sections:
         count, at, end = _open_list(data, at, end)
         if count > PROPERTIES_FIELDS:
             raise malformed("properties has more than its fields")
+        field: i64 = 0
+        if count > USER_ID:
+            at = skip(data, at, end)
+            field = USER_ID
+            if at >= end:
+                raise malformed("properties: a field is larger than what holds it")
+            self.has_user_id = data[at] != 0x40
         if count > ABSOLUTE_EXPIRY_TIME:
-            field: i64 = 0
             while field < ABSOLUTE_EXPIRY_TIME:
                 at = skip(data, at, end)
                 field += 1
@@ -211,6 +227,21 @@ class Sections:
                     RESOURCE_LIMIT_EXCEEDED, f"more than {SECTIONS_MAX} sections in the body"
                 )
             at = _behind_body(data, value, end, code)
+
+    def user_id(self, data: bytes) -> bytes | None:
+        """Return the user-id, None if it is absent; raise LinkFault if it is not allowed."""
+        at = property_at(data, self.properties, self.end, USER_ID)
+        if at < 0:
+            return None
+        try:
+            value = binary_at(data, at, self.end)
+        except Fault as fault:
+            raise LinkFault(fault.condition, f"properties: {fault.description}") from None
+        if value is not None and len(value) > USER_ID_SIZE_MAX:
+            raise LinkFault(
+                RESOURCE_LIMIT_EXCEEDED, f"a user-id of more than {USER_ID_SIZE_MAX} bytes"
+            )
+        return value
 
     def to(self, data: bytes) -> str | None:
         return self.text(data, TO)

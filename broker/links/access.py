@@ -25,8 +25,10 @@ from broker.security.resources import (
     GLOBAL_SUBSCRIPTION,
     SUBSCRIPTION,
     TEMPORARY,
+    USER_ID,
     Resource,
 )
+from broker.security.resources import MANAGEMENT as MANAGEMENT_PARTS
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
@@ -48,6 +50,12 @@ SENDING: Final = {QUEUE: SEND, TOPIC: SEND}
 RECEIVING: Final = {QUEUE: RECEIVE, TOPIC: SUBSCRIBE}
 BROWSING: Final = {QUEUE: BROWSE, TOPIC: SUBSCRIBE}
 """The verbs of senders, receivers and browsers, by the kind of the node."""
+
+SENDING_ANYWHERE: Final = (
+    *((SEND, kind) for kind in (QUEUE, TOPIC, TEMPORARY)),
+    *((verb, MANAGEMENT_PARTS) for verb in ("view", "edit")),
+)
+"""The rights of which a client of the anonymous relay needs one; requests are messages, too."""
 
 AT_ONCE: Final = frozenset({CREATE, END, CONNECT})
 """Verbs of one act; the others are needed for as long as a link lives."""
@@ -128,6 +136,15 @@ def demand_creating(peer: Peer, address: Address) -> None:
         peer.demand(CREATE, node_resource(node))
 
 
+def demand_relay(peer: Peer) -> None:
+    """Raise NotPermitted unless there is an address to which the client may send.
+
+    The rights on each address are asked for with the messages (`RelayRights`).
+    """
+    if not any(peer.may_any(verb, kind) for verb, kind in SENDING_ANYWHERE):
+        peer.deny("not allowed to send (no rule allows it)")
+
+
 def conceal_kind(peer: Peer, address: Address, kind: str, *, verbs: dict[str, str]) -> None:
     """Raise NotPermitted as if there were no node of `address`, if the client has no right on it.
 
@@ -190,13 +207,15 @@ def demand_ownership(peer: Peer, subscription: Subscription) -> None:
     """Raise NotPermitted if the subscription belongs to another user (Z11).
 
     A user needs the right to `use` the client id of another's subscription. One without an owner
-    belongs to the first user that uses it; global ones belong to all users that have their rights.
+    belongs to the first user that uses it, unless the setting `ownership` is strict: then that
+    user needs the right, too. Global ones belong to all users that have their rights.
     """
     identity, user = subscription.identity, peer.identity.user
     if identity is None or identity[0] is None or subscription.owner == user:
         return
-    if not subscription.owner:
-        subscription.owner = user
+    container = peer.container
+    if not subscription.owner and container.adopts_subscriptions:
+        container.router.subscriptions.adopt(subscription, user, container.journal.batch)
         return
     peer.demand(USE, Resource(CLIENT_ID, identity[0]))
 
@@ -244,6 +263,33 @@ def _is_missing(router: Router, address: Address) -> bool:
     if node is None and address.kind == TOPIC:
         node = router.topics.get(address.name)
     return node is None
+
+
+@final
+class UserIdRight:
+    """The user-id that the client of a link may name in its messages (Z8).
+
+    It may name its own user, and others if a rule lets it `impersonate` them. The last one is
+    remembered, since most senders name one.
+    """
+
+    def __init__(self) -> None:
+        self._allowed: bytes | None = None
+        self._version = -1
+        self._identity: Identity | None = None
+
+    def demand(self, peer: Peer, user_id: bytes | None) -> None:
+        """Raise NotPermitted unless the client may send messages with `user_id`."""
+        version = peer.container.access.version
+        if version != self._version or peer.identity is not self._identity:
+            self._allowed = None
+            self._version = version
+            self._identity = peer.identity
+        if user_id is None or user_id == self._allowed:
+            return
+        if user_id != peer.identity.user.encode():
+            peer.demand(IMPERSONATE, Resource(USER_ID, user_id.decode(errors="replace")))
+        self._allowed = user_id
 
 
 @final

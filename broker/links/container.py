@@ -15,6 +15,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from broker.amqp.errors import (
     INVALID_FIELD,
+    NOT_FOUND,
     RESOURCE_LOCKED,
     STOLEN,
     ConnectionFault,
@@ -47,6 +48,12 @@ from broker.stats import Stats
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
+
+
+VIRTUAL_HOST: Final = "vhost:"
+"""Begins the hostname of an open that asks for a virtual host; RabbitMQ has them."""
+
+DEFAULT_VIRTUAL_HOST: Final = f"{VIRTUAL_HOST}/"
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -116,6 +123,7 @@ class Container:
     `access` are the rules on who may do what; a reload replaces them. `limits` apply to connections
     that begin from now on, `credit` (messages) to producers' links that do. `received_ms` is the
     wall-clock time of the last read from a socket: the arrival time of the messages in it.
+    `adopts_subscriptions`: one without an owner becomes that of the first user that attaches to it.
     `touched` are connections with output to write. `contents` is None if the store keeps no large
     bodies, `service` while the broker answers no requests.
     """
@@ -149,6 +157,7 @@ class Container:
         self.sections: Final = Sections()
         self.touched: list[Peer] = []
         self.closing = False
+        self.adopts_subscriptions = True
         self.received_ms: i64 = clock.wall_ms()
         self.service: Service | None = None
         self.contents: LargeBodyStore | None = None
@@ -178,6 +187,7 @@ class Container:
 
         Close the connections that must yield to it. Raise ConnectionFault if it must yield.
         """
+        _check_virtual_host(open.hostname)
         holders = [holder for holder in self._holders(open.container_id) if holder.is_live()]
         self._check_owner(peer, holders)
         judged = verdict(claim, [holder.claim for holder in holders])
@@ -361,3 +371,14 @@ class Container:
         """Call the timers that are due, then run a round."""
         self.router.timer_queue.tick(self.clock.now_ms())
         self.run_round()
+
+
+def _check_virtual_host(hostname: str | None) -> None:
+    """Raise ConnectionFault if a client asks for a virtual host: the broker has none.
+
+    Such a client would otherwise share its names with those of other virtual hosts, unknowingly.
+    """
+    if hostname and hostname.startswith(VIRTUAL_HOST) and hostname != DEFAULT_VIRTUAL_HOST:
+        raise ConnectionFault(
+            NOT_FOUND, f"no virtual host {hostname[len(VIRTUAL_HOST) :]:.50}: the broker has none"
+        )

@@ -30,8 +30,10 @@ from broker.links.access import (
     SENDING,
     STAGE,
     RelayRights,
+    UserIdRight,
     conceal_kind,
     demand_node,
+    demand_relay,
     demand_temporary,
     node_resource,
 )
@@ -82,6 +84,7 @@ class ProducerEndpoint(IncomingOwner):
         self._credit: Final = CreditedProducer(peer, link, container.credit)
         self._origin = Origin(peer.container_id)
         self._relay_rights: Final = RelayRights()
+        self._user_id_right: Final = UserIdRight()
         self._node: Node | None = None
         self._dynamic_terminus: DynamicTerminus | None = None
         self._may_reject = True
@@ -91,7 +94,6 @@ class ProducerEndpoint(IncomingOwner):
     def attach(self, attach: Attach) -> None:
         """Find or create the node, and answer; raise LinkFault or RoutingError to refuse."""
         request = self._request
-        router = self._container.router
         batch = self._container.journal.batch
         asked = attach.target
         assert isinstance(asked, Target)
@@ -104,19 +106,9 @@ class ProducerEndpoint(IncomingOwner):
                 dynamic_terms(asked.expiry_policy, asked.timeout),
             )
         elif request.address is not None:
-            address = router.parse(request.address, request.kind)
-            self._node = self._container.service_node(self._peer, address)
-            if self._node is None:
-                kind = router.kind_of(address)
-                conceal_kind(self._peer, address, kind, verbs=SENDING)
-                address = address.of_kind(kind)
-                demand_node(self._peer, SEND, address)
-                if request.task is not None:
-                    self._peer.demand(STAGE, node_resource(address))
-                self._node = router.resolve(address, batch, owner=self._peer.id)
-                self._origin = self._origin_under(router.publishing_key(address, self._node))
-                if request.task is not None:
-                    router.staging_area.check(request.task, self._node, request.address)
+            self._node = self._resolve(request.address)
+        else:
+            demand_relay(self._peer)
         self._may_reject = may_reject(attach.source)
         self._container.claim_link(self._peer.container_id, self._link, self._node, incoming=True)
         made = self._peer.dynamic.claim(self._link, self._node, batch, made=made, incoming=True)
@@ -138,6 +130,27 @@ class ProducerEndpoint(IncomingOwner):
             properties=stated(attach.properties),
         )
         self._credit.resume()
+
+    def _resolve(self, text: str) -> Node:
+        """Return the node of an address, which is created if it does not exist."""
+        request = self._request
+        peer, container = self._peer, self._container
+        router = container.router
+        address = router.parse(text, request.kind)
+        service = container.service_node(peer, address)
+        if service is not None:
+            return service
+        kind = router.kind_of(address)
+        conceal_kind(peer, address, kind, verbs=SENDING)
+        address = address.of_kind(kind)
+        demand_node(peer, SEND, address)
+        if request.task is not None:
+            peer.demand(STAGE, node_resource(address))
+        node = router.resolve(address, container.journal.batch, owner=peer.id)
+        self._origin = self._origin_under(router.publishing_key(address, node))
+        if request.task is not None:
+            router.staging_area.check(request.task, node, text)
+        return node
 
     def _join(self, node: Node) -> Node:
         """Join the producers of `node`, or of a stage for it; return the node that was joined."""
@@ -184,6 +197,8 @@ class ProducerEndpoint(IncomingOwner):
                 container = self._container
                 sections = container.sections
                 sections.read(data, at, end)
+                if sections.has_user_id:
+                    self._check_user_id(sections, data)
                 message = read_message(
                     sections,
                     data,
@@ -240,6 +255,7 @@ class ProducerEndpoint(IncomingOwner):
                 arrived_ms=container.received_ms,
             )
             return message, node
+        self._check_user_id(sections, data)
         if node is None:
             node, origin = self._addressed(sections, data)
         message = read_message(
@@ -252,6 +268,11 @@ class ProducerEndpoint(IncomingOwner):
             message_format=message_format,
         )
         return message, node
+
+    def _check_user_id(self, sections: Sections, data: bytes) -> None:
+        """Raise NotPermitted if the message names a user that its sender may not name."""
+        if sections.has_user_id:
+            self._user_id_right.demand(self._peer, sections.user_id(data))
 
     def _put(self, message: Message, node: Node) -> None:
         batch = self._container.journal.batch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Final, final
+from typing import Final, NoReturn, final
 
 from mypy_extensions import i64, mypyc_attr
 
@@ -26,7 +26,6 @@ from broker.amqp.performatives import Attach, Open
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SASL_SYS_TEMP
 from broker.amqp.session import Session
 from broker.amqp.terminus import Coordinator
-from broker.journal import Waiter
 from broker.links.access import AT_ONCE, CONNECT, Right
 from broker.links.attach import DELAYED_DELIVERY, consume_request, publish_request
 from broker.links.authenticator import Exchange
@@ -37,6 +36,7 @@ from broker.links.ending import ending_of_connection
 from broker.links.incoming import ProducerEndpoint
 from broker.links.lookup import Lookup
 from broker.links.outgoing import ConsumerEndpoint
+from broker.links.peer_timers import ConnectionTimer, DeferredOutput, InputPause
 from broker.links.refusal import as_link_fault
 from broker.links.rights_review import LOGIN_ENDED
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS
@@ -44,7 +44,6 @@ from broker.links.transactions import OpenTransaction, Transactions
 from broker.links.uniqueness import SOLE_CONNECTION, Claim, agreed, claim_of
 from broker.routing.errors import NotPermitted, RoutingError
 from broker.routing.queues.queue import Queue
-from broker.routing.timer_queue import TimerCallback, TimerQueue
 from broker.security.decision import Decision
 from broker.security.entrance import Entrance
 from broker.security.identity import NOT_LOGGED_IN, Identity
@@ -86,60 +85,11 @@ class Transport:
 
 
 @final
-class ConnectionTimer(TimerCallback):
-    """The timer of a connection.
-
-    The timer queue removes no deadline before its time. So this keeps the deadlines that it has
-    there, latest first, and adds only one that is earlier than all of them. `peer` is None once
-    the connection has ended.
-    """
-
-    def __init__(self, peer: Peer) -> None:
-        self.peer: Peer | None = peer
-        self._set_for: Final[list[int]] = []
-
-    def set(self, timer_queue: TimerQueue, deadline_ms: i64) -> None:
-        """Make the timer queue call `tick` of the connection no later than `deadline_ms`."""
-        if deadline_ms == NO_DEADLINE or (self._set_for and self._set_for[-1] <= deadline_ms):
-            return
-        self._set_for.append(int(deadline_ms))
-        timer_queue.at(deadline_ms, self)
-
-    def due(self, now_ms: i64) -> None:
-        self._set_for.pop()
-        peer = self.peer
-        if peer is not None:
-            peer.connection.tick(now_ms)
-            peer.deadline_changed()
-
-
-@final
-class InputPause(TimerCallback):
-    """Resumes the input of `peer`, which sent enough frames for one turn of the event loop."""
-
-    def __init__(self, peer: Peer) -> None:
-        self._peer: Final = peer
-
-    def due(self, now_ms: i64) -> None:
-        self._peer.go_on(now_ms)
-
-
-@final
-class DeferredOutput(Waiter):
-    """Output that is withheld from a client, since a crash could make it untrue."""
-
-    def __init__(self, peer: Peer) -> None:
-        self._peer: Final = peer
-
-    def committed(self) -> None:
-        self._peer.answers_are_durable()
-
-
-@final
 class Peer(ConnectionOwner):
     """A connected client; `is_open` from its admission to its end.
 
-    `identity` is who it is, from the end of its login on. `blocked_since_ms` is when its socket
+    `identity` is who it is, from the end of its login on; `hostname` is what its open named, the
+    host that it believes to be connected to. `blocked_since_ms` is when its socket
     stopped taking output, NO_DEADLINE while it takes output. `replies` are the queues in which the
     broker's responses wait for it, by reply-to address.
     """
@@ -149,6 +99,7 @@ class Peer(ConnectionOwner):
         self.entrance: Final = entrance
         self.id: Final[i64] = container.next_peer_id()
         self.container_id = ""
+        self.hostname = ""
         self.claim: Claim = Claim(exclusive=False)
         self.is_open = False
         self.rests = False  # enough of its frames were handled in this turn of the event loop
@@ -357,6 +308,7 @@ class Peer(ConnectionOwner):
         container = self.container
         self._exchange = None
         self.container_id = open.container_id
+        self.hostname = open.hostname or ""
         try:
             if container.closing:
                 raise ConnectionFault(CONNECTION_FORCED, "the broker is stopping")
@@ -436,12 +388,19 @@ class Peer(ConnectionOwner):
         """
         decision = self.may(verb, resource)
         if not decision.allowed:
-            self.container.stats.access_denied += 1
-            refusal = decision.text(verb, resource)
-            self.container.watcher.denied(self, refusal)
-            raise NotPermitted(refusal)
+            self.deny(decision.text(verb, resource))
         if self._needed is not None and verb not in AT_ONCE:
             self._needed.append(Right(verb, resource))
+
+    def may_any(self, verb: str, kind: str) -> bool:
+        """Return whether a rule lets the client do that with some resource of `kind`."""
+        return self.container.access.may_any(self.identity, verb, kind, entrance=self.entrance)
+
+    def deny(self, refusal: str) -> NoReturn:
+        """Count and report a refusal; raise NotPermitted."""
+        self.container.stats.access_denied += 1
+        self.container.watcher.denied(self, refusal)
+        raise NotPermitted(refusal)
 
     def _attached(self, link: Link, *, incoming: bool) -> None:
         """Register the rights that the attach of `link` needed."""

@@ -29,6 +29,7 @@ class ConnectionRecord(EntityRecord):
     """An open connection. Its name is the container-id, its identity a number the broker gave it.
 
     `user` is empty for an anonymous client; `claimed_user` is then the name that the client gave.
+    `hostname` is the one that the client connected to, by its own account.
     `unsettled` is the number of unsettled deliveries sent on all its links, `oldest_unsettled_ms`
     the age of the oldest in ms. `output_blocked_ms` is the time in ms for which the client has not
     read its pending output, 0 if it reads.
@@ -37,6 +38,7 @@ class ConnectionRecord(EntityRecord):
     user: str
     claimed_user: str
     address: str
+    hostname: str
     links: int
     unsettled: int
     oldest_unsettled_ms: int
@@ -191,6 +193,7 @@ def _record_of(peer: Peer, links: list[Link]) -> ConnectionRecord:
         user=peer.identity.user,
         claimed_user=peer.identity.claimed_user,
         address=peer.entrance.address,
+        hostname=peer.hostname,
         links=len(links),
         unsettled=sum(count for count, _ in held),
         oldest_unsettled_ms=max((age_ms for _, age_ms in held), default=0),

@@ -61,6 +61,8 @@ TABLE: Final[tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...]] = (
     (APPLICATION, "connects", ("connect", "produce"), ENTERING),
     (PIPELINE, "reads", ("lease", "stage", "browse", "view"), (*NODES, *SUBSCRIPTIONS)),
     (PIPELINE, "edits", ("view", "edit"), PIPELINE_EDITS),
+    # what it sends again keeps the user-id of its first sender
+    (PIPELINE, "impersonates", ("impersonate",), (f"{USER_ID}:*",)),
     (PIPELINE, "connects", ("connect", "create"), ENTERING),
 )
 """Role, id, verbs, patterns. The rule of `application` on nodes is not here: no text has it."""

@@ -23,6 +23,7 @@ from storage.sql.statements import (
     INSERT_QUEUE,
     INSERT_SUBSCRIPTION,
     SET_MARK,
+    SET_SUBSCRIPTION_OWNER,
 )
 
 NUMBERS: Final = "numbers"
@@ -159,6 +160,9 @@ class Index:
         if batch.subscriptions_added:
             subscriptions = [subscription_row(each) for each in batch.subscriptions_added]
             changes.statements.append((INSERT_SUBSCRIPTION, subscriptions))
+        if batch.subscription_owners:
+            owners = [(owner, queue) for queue, owner in batch.subscription_owners.items()]
+            changes.statements.append((SET_SUBSCRIPTION_OWNER, owners))
 
     def _add_queue(self, name: str, rows: list[Row]) -> None:
         if name not in self.queue_ids:

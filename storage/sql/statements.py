@@ -40,6 +40,13 @@ DELETE_NODE: Final = delete(NODE).where(
 DELETE_SUBSCRIPTION: Final = delete(SUBSCRIPTION).where(SUBSCRIPTION.c.queue == bindparam("which"))
 """Parameters: queue."""
 
+SET_SUBSCRIPTION_OWNER: Final = (
+    update(SUBSCRIPTION)
+    .where(SUBSCRIPTION.c.queue == bindparam("which"))
+    .values(owner=bindparam("new_owner"))
+)
+"""Parameters: owner, queue."""
+
 INSERT_QUEUE: Final = insert(QUEUE)
 """Parameters: id, name."""
 

@@ -8,7 +8,7 @@ import pytest
 from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.memory import MemoryStore
-from storage.records import StoredMessage, StoredNode, StoredSubscription
+from storage.records import StoredMessage, StoredNode
 from storage.sql.postgresql.store import PostgresStore
 from storage.sql.sqlite.store import SqliteStore
 from tests.support import postgres
@@ -338,49 +338,6 @@ async def test_only_a_store_without_io_commits_at_once(store: Store) -> None:
         await store.commit(batch)
     assert await nodes(store) == [("queue", "a")]
     assert await positions(store) == [1]
-
-
-SUBSCRIPTION = StoredSubscription(
-    queue="$subscription/1",
-    container_id="shop",
-    name="orders",
-    is_shared=True,
-    address="orders.*",
-    filters=[("selector", bytes(range(256)))],
-    excluded_publisher="shop/\U0001f6d2",
-    durability=2,
-    expiry_policy="never",
-    timeout_s=30,
-)
-
-
-@pytest.mark.requirement("SUB-06")
-async def test_a_subscription_is_kept_as_it_is(store: Store) -> None:
-    batch = Batch()
-    batch.add_subscription(SUBSCRIPTION)
-    batch.append(stored(1, queue=SUBSCRIPTION.queue))
-    await store.commit(batch)
-    (kept,) = await store.subscriptions()
-    for name in ("queue", "container_id", "name", "is_shared", "address", "filters"):
-        assert getattr(kept, name) == getattr(SUBSCRIPTION, name)
-    assert kept.excluded_publisher == SUBSCRIPTION.excluded_publisher
-    assert (kept.durability, kept.expiry_policy, kept.timeout_s) == (2, "never", 30)
-    assert await positions(store, SUBSCRIPTION.queue) == [1]
-
-
-@pytest.mark.requirement("SUB-31")
-async def test_a_removed_subscription_takes_its_messages_with_it(store: Store) -> None:
-    batch = Batch()
-    batch.add_subscription(SUBSCRIPTION)
-    batch.append(stored(1, queue=SUBSCRIPTION.queue))
-    await store.commit(batch)
-    batch = Batch()
-    batch.append(stored(2, queue=SUBSCRIPTION.queue))
-    batch.remove_subscription(SUBSCRIPTION.queue)
-    batch.remove_subscription("nothing")
-    await store.commit(batch)
-    assert await store.subscriptions() == []
-    assert await positions(store, SUBSCRIPTION.queue) == []
 
 
 async def test_copies_of_one_message_come_and_go_one_by_one(store: Store) -> None:

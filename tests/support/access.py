@@ -28,6 +28,10 @@ CONNECTING = ("connect connection:amqp", "create temporary:queue")
 """Rights of every user, unless a test leaves them out: management answers on temporary queues."""
 
 
+SOMEWHERE = "send queue:other"
+"""A right without which a client cannot attach to the anonymous relay at all."""
+
+
 class RuledUsers(Doorman):
     """An authenticator whose users have only the rights that rules give them, but for the owner.
 
@@ -93,6 +97,11 @@ class RecordedRules:
         )
         self.decided.append((identity.user, f"{verb} {resource.text()}", decision.allowed))
         return decision
+
+    def may_any(
+        self, identity: Identity, verb: str, kind: str, *, entrance: Entrance = NO_ENTRANCE
+    ) -> bool:
+        return self.rules.may_any(identity, verb, kind, entrance=entrance)
 
     def names_client_id(self, client_id: str) -> bool:
         return self.rules.names_client_id(client_id)

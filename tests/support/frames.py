@@ -150,6 +150,7 @@ def message(
     subject: str | None = None,
     annotations: dict[str, object] | None = None,
     message_id: object = None,
+    user_id: bytes | None = None,
     properties: Mapping[str, object] | None = None,
 ) -> bytes:
     """Return an encoded message with one data section; `ttl` is in ms, -1 for none."""
@@ -166,13 +167,13 @@ def message(
     if annotations:
         put_descriptor(out, 0x72)
         put_value(out, Map([(Symbol(key), value) for key, value in annotations.items()]))
-    if to is not None or subject is not None or message_id is not None:
+    if any(field is not None for field in (to, subject, message_id, user_id)):
         fields = FieldWriter()
         if message_id is None:
             fields.skip()
         else:
             put_value(fields.field(), message_id)
-        fields.skip()
+        fields.binary(user_id)
         fields.string(to)
         fields.string(subject)
         fields.close(out, 0x73)

@@ -205,6 +205,15 @@ class Subscriptions:
         )
         return subscription
 
+    def adopt(self, subscription: Subscription, owner: str, batch: Batch) -> None:
+        """Give a subscription without an owner to the user that is the first to attach to it."""
+        subscription.owner = owner
+        if subscription.is_durable():
+            batch.own_subscription(subscription.queue.persistence.stored_as, owner)
+        self._router.notices.append(
+            f"subscription {subscription.name()}, which had no owner, belongs to {owner} now"
+        )
+
     def _make_way(self, there: Subscription, interest: SubscriptionSpec, batch: Batch) -> None:
         """End a subscription that begins anew, and report how many messages are lost with it."""
         lost = there.queue.backlogs.waiting + there.queue.state.held()

@@ -36,6 +36,7 @@ HITS: Final = {
     "::test_a_large_message_takes_no_room_for_unfinished_deliveries",
     "UNSAVED_BYTES_MAX": "links/test_large.py"
     "::test_a_sender_that_is_faster_than_the_disk_is_not_read_from",
+    "USER_ID_SIZE_MAX": "links/test_access_user_id.py::test_a_user_id_has_a_size_limit",
     "DELIVERY_TAG_SIZE_MAX": f"{HERE}::test_a_delivery_tag_is_short",
     "FRAME_SIZE_MIN": f"{HERE}::test_a_peer_takes_frames_of_some_size",
     "FRAME_BEFORE_OPEN": "amqp/test_connection.py::test_a_frame_before_open_is_small",
@@ -128,7 +129,7 @@ NO_LIMITS: Final = {
         "expiry",
         "log",
         "address",
-        *("listener", "tls", "plain", "acl_file"),
+        *("listener", "tls", "plain", "acl_file", "ownership"),
     ),
     *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms", "disk_free_min"),
     *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms", "hold_ms"),

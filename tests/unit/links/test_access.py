@@ -17,6 +17,7 @@ from tests.support.access import (
     ADA,
     CONNECTING,
     OWNER,
+    SOMEWHERE,
     RuledUsers,
     access_of,
     dial_as,
@@ -296,9 +297,8 @@ MISSING = [
 
 def prepared(place: Place, *rights: str) -> Broker:
     """Return a broker in which `ada` has these rights, and may connect."""
-    broker = Broker(
-        authenticator=RuledUsers(), access=access_of(*rights, connecting=CONNECTING[:1])
-    )
+    connecting = (CONNECTING[0], SOMEWHERE)
+    broker = Broker(authenticator=RuledUsers(), access=access_of(*rights, connecting=connecting))
     users = broker.container.authenticator
     assert isinstance(users, RuledUsers)
     users.roles[""] = users.roles[OWNER]  # for preparations

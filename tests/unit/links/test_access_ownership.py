@@ -106,3 +106,42 @@ async def test_the_owner_is_stored() -> None:
     running.container.run_round()
     (stored,) = await store.subscriptions()
     assert (stored.container_id, stored.owner) == (CLIENT, "ada")
+
+
+@pytest.mark.parametrize("attach", [ATTACHES[0], ATTACHES[2]])
+async def test_the_owner_of_an_adopted_subscription_is_stored(
+    attach: Callable[[], Attach],
+) -> None:
+    store = MemoryStore()
+    running = broker(store=store)
+    subscribed(running, "")
+    ada = client_of(running, "ada")
+    ada.attach(attach())
+    running.container.run_round()
+    (stored,) = await store.subscriptions()
+    assert stored.owner == "ada"
+    assert running.watcher.events[-1].endswith(", which had no owner, belongs to ada now")
+
+
+@pytest.mark.parametrize("attach", ATTACHES)
+async def test_a_strict_broker_gives_no_subscription_away(attach: Callable[[], Attach]) -> None:
+    store = MemoryStore()
+    running = broker(store=store)
+    running.container.adopts_subscriptions = False
+    subscribed(running, "")
+    ada = client_of(running, "ada")
+    ada.send(attach())
+    ada.expect_refusal(UNAUTHORIZED_ACCESS)
+    assert owners(running) == [""]
+    (stored,) = await store.subscriptions()
+    assert stored.owner == ""
+
+
+def test_a_strict_broker_obeys_the_rules_on_client_ids() -> None:
+    who = ["user:ada", "anonymous"]
+    rule = {"id": "heirs", "who": who, "can": ["use"], "on": ["client-id:shop"]}
+    running = broker(access=AccessRules([rule_of(rule, "rule")]))
+    running.container.adopts_subscriptions = False
+    subscribed(running, "")
+    subscribe(client_of(running, "ada"), DURABLE)
+    assert owners(running) == [""], "the right to use it makes no owner"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.amqp.errors import UNAUTHORIZED_ACCESS
 from broker.amqp.outcomes import Accepted, Rejected, TransactionalState
 from broker.amqp.terminus import Source, Target
@@ -9,12 +11,15 @@ from broker.links.access import RELAY_ADDRESSES_MAX
 from broker.security.identity import Identity
 from tests.support.access import (
     ADA,
+    CONNECTING,
+    SOMEWHERE,
     RecordedRules,
     RuledUsers,
     access_of,
     guarded,
     recorded,
     refusal,
+    refusal_of_attach,
     refusal_of_message,
     session_as,
 )
@@ -44,7 +49,7 @@ class Sender:
 
 def relay(*rights: str) -> tuple[Broker, RecordedRules, Sender]:
     """Return a broker with the queue `q` in which `ada` has these rights, and a sender of hers."""
-    rules, access = recorded(access_of(*rights))
+    rules, access = recorded(access_of(*rights, connecting=(*CONNECTING, SOMEWHERE)))
     broker = Broker(authenticator=RuledUsers(), access=access, credit=1000)
     broker.router.create(broker.router.parse("q", "queue"), broker.journal.batch)
     sender = Sender(broker)
@@ -131,6 +136,35 @@ def test_a_memory_is_that_of_one_link() -> None:
     assert [user for user, _, allowed in rules.decided if not allowed] == ["bob"]
 
 
+# -- the attach
+
+
+@pytest.mark.parametrize(
+    ("right", "may"),
+    [
+        ("send queue:q", True),
+        ("send topic:t/eu", True),
+        ("send temporary:queue", True),
+        ("view management:queues", True),
+        ("edit management:store", True),
+        ("receive queue:q", False),
+        ("create queue:q", False),
+        ("stage queue:q", False),
+    ],
+)
+def test_the_relay_is_for_those_who_may_send_to_some_address(right: str, *, may: bool) -> None:
+    client = session_as(guarded(right))
+    refused = refusal_of_attach(client, attach_sender(None))
+    assert refused == (None if may else "not allowed to send (no rule allows it)")
+
+
+def test_a_refused_relay_is_counted_and_reported() -> None:
+    broker = guarded()
+    assert refusal_of_attach(session_as(broker), attach_sender(None)) is not None
+    assert broker.stats.access_denied == 1
+    assert broker.watcher.events[-1] == "denied ada: not allowed to send (no rule allows it)"
+
+
 # -- refused messages
 
 
@@ -150,7 +184,7 @@ def test_a_settled_message_that_is_refused_detaches_the_link() -> None:
 
 
 def test_a_sender_that_takes_no_rejections_is_detached() -> None:
-    broker = guarded()
+    broker = guarded(SOMEWHERE)
     client = session_as(broker)
     source = Source(outcomes=["amqp:accepted:list"])
     client.attach(attach_sender(None, source=source))
@@ -160,7 +194,7 @@ def test_a_sender_that_takes_no_rejections_is_detached() -> None:
 
 
 def test_a_sender_that_wants_no_word_of_unroutable_messages_gets_none() -> None:
-    broker = guarded()
+    broker = guarded(SOMEWHERE)
     client = session_as(broker)
     client.attach(attach_sender(target=Target(capabilities=["DISCARD_UNROUTABLE"])))
     client.frames()

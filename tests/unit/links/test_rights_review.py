@@ -11,6 +11,7 @@ from broker.links.rights_review import LOGIN_ENDED, STRETCH
 from tests.support.access import (
     ADA,
     OWNER,
+    SOMEWHERE,
     RuledUsers,
     access_of,
     dial_as,
@@ -128,7 +129,7 @@ FREE = [
 
 @pytest.mark.parametrize("attach", FREE)
 def test_a_link_that_needs_no_right_goes_on(attach: Attach) -> None:
-    broker = guarded(*NODES)
+    broker = guarded(*NODES, SOMEWHERE)
     client = attached(broker, attach)
     review(broker)
     client.expect_nothing()

@@ -49,6 +49,14 @@ def test_the_name_that_an_anonymous_client_claims_is_shown(
     assert (told["user"], told["claimed_user"]) == ("", "guest")
 
 
+def test_the_host_that_a_client_connected_to_is_shown(broker: Broker, manager: Manager) -> None:
+    client = broker.session("client", hostname="mq.example")
+    told = manager.ask("READ", "connection", str(client.peer.id)).map
+    assert told["hostname"] == "mq.example"
+    other = manager.ask("READ", "connection", str(broker.session("other").peer.id)).map
+    assert other["hostname"] == ""
+
+
 def test_links_of_one_connection_as_their_client_sees_them(
     broker: Broker, manager: Manager
 ) -> None:

@@ -45,7 +45,7 @@ HAVE = [
     ("send", "temporary:topic", "admin application"),
     ("connect", "connection:amqps", "admin application monitor pipeline"),
     ("use", "client-id:c2", "admin"),
-    ("impersonate", "user-id:bob", "admin"),
+    ("impersonate", "user-id:bob", "admin pipeline"),
     ("view", "management:queues", "admin monitor"),
     ("view", "management:users", "admin"),
     ("view", "management:messages", "admin"),

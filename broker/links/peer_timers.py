@@ -1,0 +1,64 @@
+"""The calls that a peer gets back: at its deadlines, after a pause, once changes are durable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.deadlines import NO_DEADLINE
+from broker.journal import Waiter
+from broker.routing.timer_queue import TimerCallback, TimerQueue
+
+if TYPE_CHECKING:
+    from broker.links.peer import Peer
+
+
+@final
+class ConnectionTimer(TimerCallback):
+    """The timer of a connection.
+
+    The timer queue removes no deadline before its time. So this keeps the deadlines that it has
+    there, latest first, and adds only one that is earlier than all of them. `peer` is None once
+    the connection has ended.
+    """
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer: Peer | None = peer
+        self._set_for: Final[list[int]] = []
+
+    def set(self, timer_queue: TimerQueue, deadline_ms: i64) -> None:
+        """Make the timer queue call `tick` of the connection no later than `deadline_ms`."""
+        if deadline_ms == NO_DEADLINE or (self._set_for and self._set_for[-1] <= deadline_ms):
+            return
+        self._set_for.append(int(deadline_ms))
+        timer_queue.at(deadline_ms, self)
+
+    def due(self, now_ms: i64) -> None:
+        self._set_for.pop()
+        peer = self.peer
+        if peer is not None:
+            peer.connection.tick(now_ms)
+            peer.deadline_changed()
+
+
+@final
+class InputPause(TimerCallback):
+    """Resumes the input of `peer`, which sent enough frames for one turn of the event loop."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer: Final = peer
+
+    def due(self, now_ms: i64) -> None:
+        self._peer.go_on(now_ms)
+
+
+@final
+class DeferredOutput(Waiter):
+    """Output that is withheld from a client, since a crash could make it untrue."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer: Final = peer
+
+    def committed(self) -> None:
+        self._peer.answers_are_durable()
