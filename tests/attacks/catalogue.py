@@ -65,15 +65,15 @@ ATTACKS: Final[dict[str, Attack]] = {
         words="400 wrong passwords at once, from another address",
         work=entering.logins_from_elsewhere,
         settings=WITH_A_USER,
-        condition="sasl auth",
+        condition="sasl sys-temp",
         probes=("request", "login"),
     ),
     "logins-here": Attack(
+        # logins from that address are throttled, those of the healthy client with them
         words="the same from the healthy client's address",
         work=entering.logins_from_here,
         settings=WITH_A_USER,
-        condition="sasl auth",
-        probes=("request", "login"),
+        condition="sasl sys-temp",
     ),
     "half-requests": Attack(
         words="400 half requests over HTTP",
