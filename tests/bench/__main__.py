@@ -69,6 +69,9 @@ class Bench:
         with ExitStack() as running:
             shared = [one for one in works if not one.fresh and not one.alone]
             if shared:
+                with_tls = any(one.tls for one in shared)
+                for server in self._servers:
+                    server.with_tls = with_tls
                 for server in self._servers:
                     say(f"starting {server.name}")
                     running.enter_context(server)
@@ -106,7 +109,11 @@ class Bench:
 
     def _able(self, one: work.Work) -> list[Server]:
         """Return the brokers that can do that work."""
-        return [server for server in self._servers if server.has_topics or not one.topics]
+        return [
+            server
+            for server in self._servers
+            if (server.has_topics or not one.topics) and (server.has_tls or not one.tls)
+        ]
 
     def _on_fresh_brokers(self, one: work.Work) -> None:
         for server in self._able(one):

@@ -27,6 +27,7 @@ def through(
     commit: int = 0,
     shared: bool = False,
     durable: bool = False,
+    tls: bool = False,
 ) -> Run:
     """Send `count` messages to `nodes` nodes, each with a sender and `links` receivers.
 
@@ -35,20 +36,19 @@ def through(
     message has one receiver. If `durable`, the disk's work is among the figures.
     """
     server, client, address = site.server, site.client, site.new_address(kind)
+    peer = server.tls_peer if tls else server.peer
     role = "receive" if links * nodes == 1 else "fanout"
     options: dict[str, float | str] = {"size": size, "capability": kind, "spread": nodes}
-    options |= {"commit": commit}
+    options |= {"commit": commit, "tls": int(tls)}
     receiving = options | (sharing(kind, address) if shared else {})
     each = count // nodes
     with client.start(
-        role, server.peer, address, count=each, links=links * nodes, **receiving
+        role, peer, address, count=each, links=links * nodes, **receiving
     ) as receiver:
         receiver.await_attached()
         meter = Meter(server)
         options |= {"rate": rate, "delay": delay, "durable": int(durable)}
-        with client.start(
-            "send", server.peer, address, count=each, links=nodes, **options
-        ) as sender:
+        with client.start("send", peer, address, count=each, links=nodes, **options) as sender:
             sent = sender.finish()
         got = receiver.finish()
     effort = meter.effort()
@@ -127,3 +127,18 @@ def competing(site: Site) -> Run:
 def shared(site: Site) -> Run:
     count = site.scale.messages
     return through(site, kind="topic", count=count, size=100, links=CONSUMERS, shared=True)
+
+
+def tls_small(site: Site) -> Run:
+    count = site.scale.messages
+    return through(site, kind="queue", count=count, size=100, links=1, tls=True)
+
+
+def tls_large(site: Site) -> Run:
+    count = site.scale.large_messages
+    return through(site, kind="queue", count=count, size=1024, links=1, tls=True)
+
+
+def tls_fixed(site: Site) -> Run:
+    count = FIXED_RATE * site.scale.fixed_seconds
+    return through(site, kind="queue", count=count, size=100, links=1, rate=FIXED_RATE, tls=True)

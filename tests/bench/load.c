@@ -21,6 +21,7 @@
  *     name= container= link name and container-id (numbered where there are several links; a name behind a "|" alike)
  *     durability=0     0 | 2: the source's terminus-durability; 2 goes with expiry-policy never
  *     user= password=  SASL PLAIN; without them ANONYMOUS
+ *     tls=0            1: TLS, with whatever certificate the peer has
  *     hold=0           1: a receiver ends in order when standard input closes, however far it is
  *     timeout=60       seconds without progress after which it gives up; with hold=1 seconds in all
  *
@@ -42,6 +43,7 @@
 #include <proton/proactor.h>
 #include <proton/sasl.h>
 #include <proton/session.h>
+#include <proton/ssl.h>
 #include <proton/terminus.h>
 #include <proton/transport.h>
 #include <stdbool.h>
@@ -72,6 +74,7 @@ struct load {
   pn_proactor_t *proactor;
   struct lane *lanes;
   int lanes_open, lanes_attached;
+  pn_ssl_domain_t *tls; /* NULL without TLS */
   long done, not_accepted, disordered, early;
   char *message, *scratch, *due; /* where a message says when it is due */
   size_t message_bytes, scratch_bytes;
@@ -389,8 +392,28 @@ static bool handle(struct load *load, pn_event_t *event) {
   return true;
 }
 
+/* What all connections know of TLS. The certificate is not checked: speed is measured here, between two programs. */
+static pn_ssl_domain_t *tls_domain(void) {
+  pn_ssl_domain_t *domain = pn_ssl_domain(PN_SSL_MODE_CLIENT);
+  if (!domain || pn_ssl_domain_set_peer_authentication(domain, PN_SSL_ANONYMOUS_PEER, NULL)) {
+    fprintf(stderr, "this proton has no TLS\n");
+    exit(1);
+  }
+  return domain;
+}
+
+static void connect_lane(struct load *load, struct lane *lane) {
+  pn_transport_t *transport = NULL;
+  if (load->tls) {
+    transport = pn_transport();
+    pn_ssl_init(pn_ssl(transport), load->tls, NULL);
+  }
+  pn_proactor_connect2(load->proactor, lane->connection, transport, load->options.peer);
+}
+
 static void run(struct load *load) {
   load->proactor = pn_proactor();
+  if (load->options.tls) load->tls = tls_domain();
   for (int i = 0; i < load->options.links; i++) {
     struct lane *lane = &load->lanes[i];
     lane->connection = pn_connection();
@@ -401,7 +424,7 @@ static void run(struct load *load) {
     snprintf(lane->address, ADDRESS_BYTES, load->options.spread > 1 ? "%s.%d" : "%s", load->options.address,
              i % load->options.spread);
     pn_connection_set_context(lane->connection, lane);
-    pn_proactor_connect2(load->proactor, lane->connection, NULL, load->options.peer);
+    connect_lane(load, lane);
   }
   load->lanes_open = load->options.links;
   pn_proactor_set_timeout(load->proactor, tick_ms(&load->options));

@@ -26,6 +26,7 @@ static bool set_option(struct options *options, const char *key, const char *val
   else if (!strcmp(key, "hold")) options->hold = atoi(value);
   else if (!strcmp(key, "commit")) options->commit = atol(value);
   else if (!strcmp(key, "shared")) options->shared = atoi(value);
+  else if (!strcmp(key, "tls")) options->tls = atoi(value);
   else if (!strcmp(key, "timeout")) options->timeout_s = atoi(value);
   else return false;
   return true;

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from tests.bench.certificate import certificate
 from tests.bench.disk import disk_folder
 from tests.bench.places import ROOT, BenchError
 from tests.bench.server import Server
@@ -26,7 +27,8 @@ class OurBroker(Server):
     Without a `store` it uses the default of `serve`, SQLite.
     """
 
-    ready = re.compile(r"ready amqp://127\.0\.0\.1:(\d+) ")
+    ready = re.compile(r"ready amqp://127\.0\.0\.1:(\d+) (?:.*tls=amqps://127\.0\.0\.1:(\d+))?.*\n")
+    has_tls = True
 
     def __init__(
         self, program: Path = INSTALLED, *, name: str = "jms-broker", store: str = ""
@@ -40,7 +42,19 @@ class OurBroker(Server):
         if not self._program.exists():
             raise BenchError(f"{self._program} is missing: `make build` installs it")
         command = [str(self._program), "serve", "--port", "0"]
+        if self.with_tls:
+            command += ["--config", str(self._configuration())]
         return command + (["--store", self._store] if self._store else [])
+
+    def _configuration(self) -> Path:
+        """Write settings with a second listener, which speaks TLS; return their file."""
+        pem, key = certificate().write(self.folder, "server")
+        path = self.folder / "broker.toml"
+        path.write_text(
+            '[[listener]]\nname = "tls"\nkind = "amqps"\nbind = "127.0.0.1"\nport = 0\n'
+            f'[tls]\ncertificate = "{pem}"\nkey = "{key}"\n'
+        )
+        return path
 
     def manner(self) -> str:
         return manner_of(self.pid)

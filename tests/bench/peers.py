@@ -12,6 +12,7 @@ import tarfile
 from pathlib import Path
 from typing import Final
 
+from tests.bench.certificate import KEYSTORE_PASSWORD, keystore
 from tests.bench.ours import ours_at
 from tests.bench.places import BenchError, cache_folder
 from tests.bench.server import Server
@@ -71,9 +72,10 @@ def broker_j_home() -> Path:
     return unpacked("broker-j", artifact, f"qpid-broker/{BROKER_J_VERSION}")
 
 
-def configured(broker_xml: str, port: int) -> str:
+def configured(broker_xml: str, port: int, *, tls_port: int = 0, store: Path = Path()) -> str:
     """Return the generated configuration with one AMQP acceptor and queues as the default kind.
 
+    With `tls_port`, the same acceptor is there once more, with TLS and the certificate in `store`.
     Everything else stays as Artemis ships it, credit and buffer sizes of the acceptor included.
     """
     one_acceptor = re.sub(r'<acceptor name="artemis">.*?</acceptor>', "", broker_xml)
@@ -83,6 +85,14 @@ def configured(broker_xml: str, port: int) -> str:
         "<default-address-routing-type>ANYCAST</default-address-routing-type>"
         "<default-queue-routing-type>ANYCAST</default-queue-routing-type>"
     )
+    if tls_port:
+        tls = f"sslEnabled=true;keyStoreType=PKCS12;keyStorePath={store}"
+        tls += f";keyStorePassword={KEYSTORE_PASSWORD}"
+        moved = re.sub(
+            rf'<acceptor name="amqp">(tcp://127\.0\.0\.1:){port}(\?.*?)</acceptor>',
+            rf'\g<0><acceptor name="amqps">\g<1>{tls_port}\g<2>;{tls}</acceptor>',
+            moved,
+        )
     if moved == one_acceptor or for_all not in moved:
         raise BenchError("Artemis generated a configuration that this benchmark does not know")
     none = (
@@ -97,6 +107,7 @@ class Artemis(Server):
 
     name = f"artemis-{ARTEMIS_VERSION}"
     ready = re.compile(r"AMQ221007")
+    has_tls = True
     idle_connections = 5_000  # its heap of 2 GiB, as created, is full at 6,700
 
     def command(self) -> list[str]:
@@ -111,7 +122,12 @@ class Artemis(Server):
             raise BenchError(f"artemis create failed:\n{created.stdout}{created.stderr}")
         self.port = free_port()
         broker_xml = instance / "etc" / "broker.xml"
-        broker_xml.write_text(configured(broker_xml.read_text(), self.port))
+        text, store = broker_xml.read_text(), self.folder / "server.p12"
+        self.tls_port = 0
+        if self.with_tls:
+            keystore(store)
+            self.tls_port = free_port()
+        broker_xml.write_text(configured(text, self.port, tls_port=self.tls_port, store=store))
         return [str(instance / "bin" / "artemis"), "run"]  # the script execs java: one pid
 
     def manner(self) -> str:

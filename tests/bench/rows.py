@@ -25,6 +25,9 @@ from tests.bench.flow import (
     scheduled,
     shared,
     small,
+    tls_fixed,
+    tls_large,
+    tls_small,
     topic,
     topics,
     transacted,
@@ -177,6 +180,40 @@ JMS: Final = (
     ),
 )
 
+TLS: Final = (
+    Work(
+        "tls-small",
+        "TLS 1.3, 1→1, 100 B",
+        (
+            Measure("per_second", PER_SECOND, None, more_is_better=True),
+            Measure("cpu_us", CPU, 1.0, digits=2),
+        ),
+        tls_small,
+        tls=True,
+    ),
+    Work(
+        "tls-large",
+        "TLS 1.3, 1→1, 1 KiB",
+        (
+            Measure("per_second", PER_SECOND, None, more_is_better=True),
+            Measure("cpu_us", CPU, 2.6, digits=2),
+        ),
+        tls_large,
+        tls=True,
+    ),
+    Work(
+        "tls-fixed",
+        "TLS 1.3, 10,000 messages/s fixed, 100 B",
+        (
+            Measure("p50_us", "p50, µs", None),
+            Measure("p99_us", "p99, µs", None),
+            Measure("cpu_us", CPU, None, digits=2),
+        ),
+        tls_fixed,
+        tls=True,
+    ),
+)
+
 NOT_DURABLE: Final = (
     Work(
         "small",
@@ -313,4 +350,4 @@ NOT_DURABLE: Final = (
     ),
 )
 
-ALL: Final = NOT_DURABLE + DURABLE + JMS
+ALL: Final = NOT_DURABLE + TLS + DURABLE + JMS

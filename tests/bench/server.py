@@ -26,8 +26,9 @@ class Server(ABC):
     """One broker. Its output goes to a log file, which is searched for its line of readiness."""
 
     name: str
-    ready: re.Pattern[str]  # group 1 is the port, if the line has it
+    ready: re.Pattern[str]  # group 1 is the port, group 2 that of TLS, if the line has them
     has_topics = True
+    has_tls = False  # whether it can have a listener with TLS
     idle_connections = 10_000  # number that the row of idle connections opens
 
     def __init__(self) -> None:
@@ -35,6 +36,8 @@ class Server(ABC):
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self.folder = Path()  # for the files of the process that runs now
         self.port = 0
+        self.with_tls = False  # to be set before the start
+        self.tls_port = 0
         self._syncs: Syncs | None = None
 
     @abstractmethod
@@ -48,6 +51,11 @@ class Server(ABC):
     @property
     def peer(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def tls_peer(self) -> str:
+        assert self.tls_port, "started without TLS"
+        return f"127.0.0.1:{self.tls_port}"
 
     @property
     def pid(self) -> int:
@@ -98,7 +106,11 @@ class Server(ABC):
             text = log.read_text(errors="replace")
             found = self.ready.search(text)
             if found is not None:
-                self.port = int(found.group(1)) if found.groups() else self.port
+                ports = [int(port) for port in found.groups() if port is not None]
+                if ports:
+                    self.port = ports[0]
+                if len(ports) > 1:
+                    self.tls_port = ports[1]
                 return
             if self._process.poll() is not None:
                 raise BenchError(f"{self.name} ended at once:\n{text[-2000:]}")

@@ -104,6 +104,7 @@ class Work:
     measures: tuple[Measure, ...]
     run: Callable[[Site], Run]
     fresh: bool = False  # every run needs a broker just started
+    tls: bool = False  # its clients speak TLS
     topics: bool = False  # subscribers attach to a topic before its publisher
     alone: bool = False  # needs no broker process at all: ours only
     median_of: str = ""  # show the run that is the median in this figure, not the best one
