@@ -60,8 +60,8 @@ SENDING_ANYWHERE: Final = (
 AT_ONCE: Final = frozenset({CREATE, END, CONNECT})
 """Verbs of one act; the others are needed for as long as a link lives."""
 
-RELAY_ADDRESSES_MAX: Final = 64
-"""Maximum addresses of the anonymous relay whose rights a connection remembers."""
+RELAY_ADDRESSES_MAX: Final = 1024
+"""Maximum addresses of the anonymous relay whose rights a connection remembers, 0.4 KiB each."""
 
 
 @final
@@ -312,8 +312,8 @@ class RelayRights:
             self._allowed.clear()
             self._version = version
             self._identity = peer.identity
-        meant = address.of_kind(kind)
         key = (kind, address.text)
+        meant = address.of_kind(kind)
         if key not in self._allowed:
             conceal_kind(peer, address, kind, verbs=SENDING)
             demand_node(peer, SEND, meant, creates=False)

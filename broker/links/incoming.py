@@ -29,7 +29,6 @@ from broker.links.access import (
     SEND,
     SENDING,
     STAGE,
-    RelayRights,
     UserIdRight,
     conceal_kind,
     demand_node,
@@ -83,7 +82,6 @@ class ProducerEndpoint(IncomingOwner):
         container = peer.container
         self._credit: Final = CreditedProducer(peer, link, container.credit)
         self._origin = Origin(peer.container_id)
-        self._relay_rights: Final = RelayRights()
         self._user_id_right: Final = UserIdRight()
         self._node: Node | None = None
         self._dynamic_terminus: DynamicTerminus | None = None
@@ -406,7 +404,7 @@ class ProducerEndpoint(IncomingOwner):
         if service is not None:
             return service, self._origin
         kind = router.kind_of(address)
-        self._relay_rights.demand(self._peer, address, kind)
+        self._peer.relay_rights.demand(self._peer, address, kind)
         address = address.of_kind(kind)
         node = router.resolve(address, self._container.journal.batch, owner=self._peer.id)
         return node, self._origin_under(router.publishing_key(address, node))

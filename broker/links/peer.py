@@ -26,7 +26,7 @@ from broker.amqp.performatives import Attach, Open
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SASL_SYS_TEMP
 from broker.amqp.session import Session
 from broker.amqp.terminus import Coordinator
-from broker.links.access import AT_ONCE, CONNECT, Right
+from broker.links.access import AT_ONCE, CONNECT, RelayRights, Right
 from broker.links.attach import DELAYED_DELIVERY, consume_request, publish_request
 from broker.links.authenticator import Exchange
 from broker.links.container import Container
@@ -91,7 +91,8 @@ class Peer(ConnectionOwner):
     `identity` is who it is, from the end of its login on; `hostname` is what its open named, the
     host that it believes to be connected to. `blocked_since_ms` is when its socket
     stopped taking output, NO_DEADLINE while it takes output. `replies` are the queues in which the
-    broker's responses wait for it, by reply-to address.
+    broker's responses wait for it, by reply-to address. `relay_rights` remembers to which addresses
+    it may send through the anonymous relay.
     """
 
     def __init__(self, container: Container, transport: Transport, entrance: Entrance) -> None:
@@ -116,6 +117,7 @@ class Peer(ConnectionOwner):
         anonymous = exchange.anonymous()
         self.identity: Identity = NOT_LOGGED_IN if anonymous is None else anonymous
         self._exchange: Exchange | None = exchange
+        self.relay_rights: Final = RelayRights()
         self._needed: list[Right] | None = None
         self.connection: Final = Connection(
             self,

@@ -139,7 +139,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--stores", default="sqlite", help="of ours, in turn: sqlite, postgresql, memory"
     )
-    parser.add_argument("--peers", default="", help="run in turn: artemis, broker-j, or a path")
+    parser.add_argument(
+        "--peers", default="", help="run in turn: artemis, broker-j, rules (ours with 100), a path"
+    )
     parser.add_argument("--only", action="append", choices=names, help="one row (repeatable)")
     parser.add_argument("--repeat", type=int, default=3, help="counted runs of each row")
     parser.add_argument("--warm", type=int, default=1, help="discarded runs before them")

@@ -11,6 +11,7 @@ SUBSCRIBERS: Final = 10
 SCHEDULED_AHEAD_MS: Final = 1000
 PER_COMMIT: Final = 100
 CONSUMERS: Final = 10
+RELAY_ADDRESSES: Final = 1_000
 DURABLE: Final = 2  # unsettled-state
 
 
@@ -142,3 +143,26 @@ def tls_large(site: Site) -> Run:
 def tls_fixed(site: Site) -> Run:
     count = FIXED_RATE * site.scale.fixed_seconds
     return through(site, kind="queue", count=count, size=100, links=1, rate=FIXED_RATE, tls=True)
+
+
+def relay(site: Site) -> Run:
+    """Send through the anonymous relay to many queues in turn, without a receiver."""
+    server, count = site.server, site.scale.relayed
+    address = site.new_address("queue")
+    meter = Meter(server)
+    options = {"size": 100, "relay": RELAY_ADDRESSES}
+    with site.client.start("send", server.peer, address, count=count, **options) as sender:
+        sent = sender.finish()
+    effort = meter.effort()
+    figures = {
+        "per_second": sent.per_second,
+        "cpu_us": effort.cpu_seconds * 1e6 / count,
+        "rss_mib": server.rss_mib(),
+        "client_cpu_us": sent.cpu_seconds * 1e6 / count,
+        "seconds": sent.seconds,
+        "others_percent": effort.others_percent(max(sent.seconds, 1e-9), sent.cpu_seconds),
+    }
+    complaints = [sent.complaint] if sent.complaint else []
+    if sent.count != count or sent.not_accepted:
+        complaints.append(f"{sent.count} of {count} settled, {sent.not_accepted} not accepted")
+    return Run(figures, complaints)

@@ -16,6 +16,8 @@
  *     credit=1000      a receiver's window
  *     commit=0         above 0 all is transacted, and committed every so many messages
  *     shared=0         1: the links of a fanout receive COUNT messages together, not each
+ *     relay=0          above 0 a sender's link has no address: its messages name so many in turn in their property `to`,
+ *                      ADDRESS.000000 and so on
  *     spread=1         how many addresses the links are spread over in turn, above 1 numbered: ADDRESS.0 to ADDRESS.N-1
  *     capability=      queue | topic on the terminus, or several, as topic,shared,global
  *     name= container= link name and container-id (numbered where there are several links; a name behind a "|" alike)
@@ -55,7 +57,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STAMPS_SHARED_BY = 16, SESSION_BYTES = 1 << 22, ADDRESS_BYTES = 256 };
+enum { STAMPS_SHARED_BY = 16, RELAY_DIGITS = 6, SESSION_BYTES = 1 << 22, ADDRESS_BYTES = 256 };
 
 /* One connection with one session and one link: what a client application would have. */
 struct lane {
@@ -76,7 +78,7 @@ struct load {
   int lanes_open, lanes_attached;
   pn_ssl_domain_t *tls; /* NULL without TLS */
   long done, not_accepted, disordered, early;
-  char *message, *scratch, *due; /* where a message says when it is due */
+  char *message, *scratch, *due, *turn; /* where a message says when it is due, and the digits of its address */
   size_t message_bytes, scratch_bytes;
   uint64_t *latency_ns;
   int64_t started_ns, first_ns, last_ns, progress_ns;
@@ -105,7 +107,20 @@ static long allowed_by(const struct load *load, int64_t now) {
 
 /* ---- sending ---- */
 
-/* One message is encoded once, header, delivery time if any, and one data section; only its stamp and that change. */
+/* The properties of a message to the relay: message-id and user-id null, then the address. Returns their size. */
+static size_t encode_to(const struct load *load, char *properties) {
+  if (!load->options.relay) return 0;
+  size_t address = (size_t)snprintf(properties + 10, ADDRESS_BYTES, "%s.%06d", load->options.address, 0);
+  if (address > 200) {
+    fprintf(stderr, "an address of at most 193 bytes, please\n");
+    exit(2);
+  }
+  const char begin[] = {0x00, 0x53, 0x73, (char)0xc0, (char)(address + 5), 3, 0x40, 0x40, (char)0xa1, (char)address};
+  memcpy(properties, begin, sizeof begin);
+  return sizeof begin + address;
+}
+
+/* One message is encoded once, header, delivery time and address if any, and one data section; only these change. */
 static void encode_message(struct load *load) {
   uint32_t size = (uint32_t)load->options.size;
   const char header[] = {0x00, 0x53, 0x70, (char)0xc0, 2, 1, load->options.durable ? 0x41 : 0x42};
@@ -113,12 +128,17 @@ static void encode_message(struct load *load) {
   /* a map of one pair: a symbol of 19 characters, a long */
   const char annotations[] = "\x00\x53\x72\xc1\x1f\x02\xa3\x13x-opt-delivery-time\x81........";
   size_t annotated = load->options.delay_ms ? sizeof annotations - 1 : 0;
-  load->message_bytes = sizeof header + annotated + sizeof data + size;
+  char properties[10 + ADDRESS_BYTES];
+  size_t addressed = encode_to(load, properties);
+  load->message_bytes = sizeof header + annotated + addressed + sizeof data + size;
   load->message = allocated(malloc(load->message_bytes));
   memcpy(load->message, header, sizeof header);
   memcpy(load->message + sizeof header, annotations, annotated);
-  memcpy(load->message + sizeof header + annotated, data, sizeof data);
-  memset(load->message + sizeof header + annotated + sizeof data, 'x', size);
+  char *body = load->message + load->message_bytes - size;
+  memcpy(body - sizeof data - addressed, properties, addressed);
+  memcpy(body - sizeof data, data, sizeof data);
+  memset(body, 'x', size);
+  load->turn = body - sizeof data - RELAY_DIGITS;
   load->due = load->message + sizeof header + annotated - sizeof(int64_t);
 }
 
@@ -129,9 +149,15 @@ static int64_t put_off(struct load *load, int64_t stamp) {
   return due_ms * 1000000;
 }
 
+/* Writes the number of the address whose turn it is. */
+static void take_turn(struct load *load, long number) {
+  for (int i = RELAY_DIGITS - 1; i >= 0; i--, number /= 10) load->turn[i] = (char)('0' + number % 10);
+}
+
 static void send_one(struct load *load, struct lane *lane, int64_t stamp) {
   int64_t number = lane->sent++;
   if (load->options.delay_ms) stamp = put_off(load, stamp);
+  if (load->options.relay) take_turn(load, (long)(number % load->options.relay));
   char *body = load->message + load->message_bytes - load->options.size;
   memcpy(body, &stamp, sizeof stamp);
   memcpy(body + sizeof stamp, &number, sizeof number);
@@ -281,7 +307,8 @@ static void open_lane(const struct options *options, struct lane *lane) {
   pn_session_set_incoming_capacity(session, SESSION_BYTES);
   pn_session_open(session);
   lane->link = options->sending ? pn_sender(session, lane->name) : pn_receiver(session, lane->name);
-  set_terminus(options, lane->address, options->sending ? pn_link_target(lane->link) : pn_link_source(lane->link));
+  if (options->relay) pn_terminus_set_type(pn_link_target(lane->link), PN_TARGET);
+  else set_terminus(options, lane->address, options->sending ? pn_link_target(lane->link) : pn_link_source(lane->link));
   pn_link_set_snd_settle_mode(lane->link, options->settled ? PN_SND_SETTLED : PN_SND_UNSETTLED);
   pn_link_open(lane->link);
   if (!options->sending) pn_link_flow(lane->link, options->credit);

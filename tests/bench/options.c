@@ -16,6 +16,7 @@ static bool set_option(struct options *options, const char *key, const char *val
   else if (!strcmp(key, "rate")) options->rate = atof(value);
   else if (!strcmp(key, "credit")) options->credit = atoi(value);
   else if (!strcmp(key, "links")) options->links = atoi(value);
+  else if (!strcmp(key, "relay")) options->relay = atoi(value);
   else if (!strcmp(key, "spread")) options->spread = atoi(value);
   else if (!strcmp(key, "capability")) options->capability = value;
   else if (!strcmp(key, "name")) options->name = value;
@@ -48,6 +49,10 @@ void read_options(struct options *options, int argc, char **argv) {
     }
   }
   if (options->size < STAMP_BYTES) options->size = STAMP_BYTES;
+  if (options->relay < 0 || options->relay > 1000000 || (options->relay && !options->sending)) {
+    fprintf(stderr, "relay is for a sender, to at most a million addresses\n");
+    exit(2);
+  }
   if (options->count < 1 || options->links < 1 || options->spread < 1 || (options->sending && options->hold)) {
     fprintf(stderr, "COUNT, links and spread start at 1; a sender has nothing to hold\n");
     exit(2);

@@ -12,6 +12,8 @@ from tests.bench.places import ROOT, BenchError
 from tests.bench.server import Server
 from tests.support import postgres
 
+RULES: Final = 100
+
 INSTALLED: Final = ROOT / ".venv" / "bin" / "jms-broker"
 
 
@@ -42,22 +44,52 @@ class OurBroker(Server):
         if not self._program.exists():
             raise BenchError(f"{self._program} is missing: `make build` installs it")
         command = [str(self._program), "serve", "--port", "0"]
-        if self.with_tls:
-            command += ["--config", str(self._configuration())]
+        text = self.settings() + (self._tls_settings() if self.with_tls else "")
+        if text:
+            path = self.folder / "broker.toml"
+            path.write_text(text)
+            command += ["--config", str(path)]
         return command + (["--store", self._store] if self._store else [])
 
-    def _configuration(self) -> Path:
-        """Write settings with a second listener, which speaks TLS; return their file."""
+    def settings(self) -> str:
+        """Return the settings of the broker in TOML, which are those of `serve` by default."""
+        return ""
+
+    def _tls_settings(self) -> str:
+        """Return the settings of a second listener, which speaks TLS."""
         pem, key = certificate().write(self.folder, "server")
-        path = self.folder / "broker.toml"
-        path.write_text(
+        return (
             '[[listener]]\nname = "tls"\nkind = "amqps"\nbind = "127.0.0.1"\nport = 0\n'
             f'[tls]\ncertificate = "{pem}"\nkey = "{key}"\n'
         )
-        return path
 
     def manner(self) -> str:
         return manner_of(self.pid)
+
+
+class WithRules(OurBroker):
+    """This project's broker with a rules file of RULES rules, to compare with one that has none.
+
+    The clients have no login, and get each right from one rule of many.
+    """
+
+    def __init__(self, program: Path = INSTALLED) -> None:
+        super().__init__(program, name=f"{RULES} rules")
+
+    def settings(self) -> str:
+        rules = [
+            f'[[rule]]\nid = "denied-{number}"\neffect = "deny"\nwho = ["anonymous"]\n'
+            f'can = ["*"]\non = ["queue:secret-{number}.#", "topic:*.secret-{number}"]\n'
+            for number in range(RULES // 2)
+        ]
+        rules += [
+            f'[[rule]]\nid = "allowed-{number}"\nwho = ["anonymous"]\ncan = ["send", "receive"]\n'
+            f'on = ["queue:shop-{number}.#", "topic:news-{number}.#"]\n'
+            for number in range(RULES - RULES // 2)
+        ]
+        path = self.folder / "acl.toml"
+        path.write_text("\n".join(rules))
+        return f'acl_file = "{path}"\n'
 
 
 class OnPostgres(OurBroker):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench.certificate import KEYSTORE_PASSWORD, keystore
-from tests.bench.ours import ours_at
+from tests.bench.ours import WithRules, ours_at
 from tests.bench.places import BenchError, cache_folder
 from tests.bench.server import Server
 from tests.support.ports import free_port
@@ -209,9 +209,11 @@ def peer_of(name: str) -> Server:
         return Artemis()
     if name == "broker-j":
         return BrokerJ()
+    if name == "rules":
+        return WithRules()
     if Path(name).is_file():
         return ours_at(Path(name))
-    raise BenchError(f"no such peer: {name} (there are artemis, broker-j, and paths)")
+    raise BenchError(f"no such peer: {name} (there are artemis, broker-j, rules, and paths)")
 
 
 if __name__ == "__main__":

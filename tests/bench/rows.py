@@ -22,6 +22,7 @@ from tests.bench.flow import (
     competing,
     fixed,
     large,
+    relay,
     scheduled,
     shared,
     small,
@@ -280,6 +281,15 @@ NOT_DURABLE: Final = (
         ),
         shared,
         topics=True,
+    ),
+    Work(
+        "relay",
+        "anonymous relay, 1,000 queues in turn without a consumer, 100 B",
+        (
+            Measure("per_second", PER_SECOND, None, more_is_better=True),
+            Measure("cpu_us", CPU, None, digits=2),
+        ),
+        relay,
     ),
     Work(
         "fixed",

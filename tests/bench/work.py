@@ -19,6 +19,7 @@ class Scale:
     fanned_out: int
     to_topics: int
     transacted: int
+    relayed: int
     fixed_seconds: int
     filled: int
     durable: int
@@ -34,6 +35,7 @@ FULL: Final = Scale(
     fanned_out=200_000,
     to_topics=100_000,
     transacted=200_000,
+    relayed=500_000,
     fixed_seconds=10,
     filled=500_000,
     durable=300_000,
@@ -48,6 +50,7 @@ QUICK: Final = Scale(
     fanned_out=30_000,
     to_topics=20_000,
     transacted=40_000,
+    relayed=100_000,
     fixed_seconds=2,
     filled=100_000,
     durable=60_000,

@@ -126,7 +126,20 @@ def test_other_roles_count_as_soon_as_they_are_known() -> None:
         assert sender.send() == expected
 
 
-def test_a_memory_is_that_of_one_link() -> None:
+def test_links_of_a_connection_share_a_memory() -> None:
+    broker, rules, sender = relay("send queue:q")
+    assert sender.send() is None
+    rules.taken()
+    sender.client.attach(attach_sender(None, name="second", handle=1))
+    sender.client.frames()
+    rules.taken()
+    sender.client.transfer(1, payload=message(to="q"), handle=1)
+    assert refusal_of_message(sender.client) is None
+    assert rules.taken() == []
+    assert broker.queue().contents() == 2
+
+
+def test_a_memory_is_that_of_one_connection() -> None:
     broker, rules, sender = relay("send queue:q")
     assert sender.send() is None
     other = session_as(broker, "bob")
