@@ -11,7 +11,8 @@ from storage.contents import CHUNK_SIZE
 from storage.records import StoredContent, StoredMessage, StoredNode
 from storage.sql.postgresql.store import PostgresStore
 from storage.sql.sqlite.store import SqliteStore
-from tests.contract.test_store import STORES, SUBSCRIPTION, stored
+from tests.contract.test_store import STORES, stored
+from tests.contract.test_subscriptions import SUBSCRIPTION
 from tests.support import postgres
 from tests.support.stored import stored_messages
 
