@@ -240,6 +240,14 @@ class App:
             with suppress(asyncio.CancelledError):
                 await task
 
+    def reload_tls(self) -> list[str]:
+        """Use the certificates that the files have now, for new connections.
+
+        Return why a listener goes on with the former ones, for each that does.
+        """
+        of_http = None if self.http is None else self.http.reload_tls()
+        return [*self.listeners.reload_tls(), *([] if of_http is None else [of_http])]
+
     async def _stop_http(self) -> None:
         if self.http is not None:
             await self.http.stop()

@@ -134,7 +134,10 @@ def check_mechanisms(settings: Settings, login: Login) -> None:
 
 
 def http_of(settings: Settings, container: Container, store: Store) -> HttpServer | None:
-    """Return the HTTP server, None if no port is set. Raise SettingsError without its extra."""
+    """Return the HTTP server, None if no port is set.
+
+    Raise SettingsError without its extra, or if its certificates cannot be used.
+    """
     if settings.http.port is None:
         return None
     try:
@@ -143,7 +146,8 @@ def http_of(settings: Settings, container: Container, store: Store) -> HttpServe
         raise SettingsError(
             f"http.port is set, and {error.name} is not installed: pip install 'jms-broker[http]'"
         ) from None
-    return HttpServer(settings.http, container, store)
+    tls = settings.tls if settings.http.tls else None
+    return HttpServer(settings.http, container, store, tls=tls)
 
 
 def log_watcher() -> Watcher:

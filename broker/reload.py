@@ -66,7 +66,7 @@ def reload(app: App, load: Callable[[], Settings]) -> Reloaded | None:
     if done is None:
         log.error("settings not reloaded, the old ones stay", reason=problem)
         return None
-    for refusal in app.listeners.reload_tls():
+    for refusal in app.reload_tls():
         log.error("certificates not reloaded, the former ones stay", reason=refusal)
     log.info("settings reloaded", applied=_listed(done.applied), **_who_may_enter(app))
     for names, text in (

@@ -110,6 +110,7 @@ class HttpSettings(BaseModel):
 
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[Number, Field(ge=0, le=65535)] | None = None
+    tls: bool = False
     streams_max: Annotated[Number, Field(ge=1, le=10_000)] = 64
     head_bytes_max: Annotated[Number, Field(ge=1024, le=1024 * 1024)] = 16 * 1024
     silence_max_ms: Annotated[Number, Field(ge=1, le=UINT_MAX)] = 60_000
@@ -226,6 +227,14 @@ class Settings(GeneralAddressSettings):
         if twice:
             also = ", which bind and port describe," if twice[0] == FIRST else ""
             raise ValueError(f"there is more than one listener of the name {twice[0]!r}{also}")
+        return self
+
+    @model_validator(mode="after")
+    def _http_has_certificates(self) -> Settings:
+        if self.http.tls and self.tls is None:
+            raise ValueError(
+                "http.tls = true, and there is no table tls: set certificate and key in [tls]"
+            )
         return self
 
     def listeners(self) -> list[ListenerSettings]:

@@ -1,4 +1,7 @@
-"""Access control: the users of AMQP by Basic authentication, with the rights they have there."""
+"""Access control: the users of AMQP, by Basic authentication or a client certificate.
+
+They have the rights that they have over AMQP.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,21 @@ from broker.links.container import Container
 from broker.management.request import BUSY, FORBIDDEN, Refused
 from broker.security.authenticate import is_loopback
 from broker.security.decision import Decision
-from broker.security.entrance import HTTP, Entrance
+from broker.security.entrance import Entrance
 from broker.security.identity import Identity
 from broker.security.resources import Resource
 from broker.security.turns import TooManyLogins
 
 UNAUTHORIZED: Final = 401
+
+IN_CLEAR: Final = (
+    "a password would cross the network readable: use https (setting http.tls), or ask from the"
+    ' broker\'s machine; plain = "always" takes it all the same'
+)
+"""The reason of a 403 response to a client that may not send a password."""
+
+NOTICE_EVERY_MS: Final = 60_000
+"""Minimum milliseconds between two notices about passwords that were refused for IN_CLEAR."""
 
 CHALLENGE: Final = {"www-authenticate": 'Basic realm="jms-broker", charset="UTF-8"'}
 """The headers of a 401 response (RFC 7617)."""
@@ -49,17 +61,17 @@ class Visitor:
 
 @final
 class Access:
-    """Admits users. Without a password, only programs on this machine are admitted."""
+    """Admits users. Without a login, only programs on this machine are admitted."""
 
     def __init__(self, container: Container, *, is_local: bool) -> None:
         """`is_local`: other machines cannot reach this server."""
         self._container: Final = container
         self._authenticator: Final = container.authenticator
         self._is_local: Final = is_local
+        self._next_notice_ms = 0
 
-    async def check(self, authorization: str | None, host: str, *, peer: str) -> Visitor:
-        """Return the client at address `peer` with these header values; Refused if it has none."""
-        entrance = Entrance(listener=HTTP, kind=HTTP, host=peer)
+    async def check(self, authorization: str | None, host: str, entrance: Entrance) -> Visitor:
+        """Return the client with these header values; raise Refused if it has no access."""
         identity = await self._identity(authorization, entrance)
         if identity.user == "" and not self._is_local:
             raise Refused(FORBIDDEN, "without a password, only clients on this machine read this")
@@ -68,19 +80,38 @@ class Access:
         return Visitor(self._container, identity, entrance)
 
     async def _identity(self, authorization: str | None, entrance: Entrance) -> Identity:
+        login = self._authenticator
         if authorization is None:
-            anonymous = self._authenticator.begin(entrance).anonymous()
-            if anonymous is not None:
-                return anonymous
+            known = login.identify_by_certificate(entrance) or login.begin(entrance).anonymous()
+            if known is not None:
+                return known
+            if not login.takes_passwords(entrance):
+                raise Refused(FORBIDDEN, IN_CLEAR)
             raise Refused(UNAUTHORIZED, "a name and a password are needed: Basic authentication")
+        if not login.takes_passwords(entrance):
+            self._note_clear_password(entrance)
+            raise Refused(FORBIDDEN, IN_CLEAR)
         name, password = credentials_in(authorization)
         try:
-            identity = await self._authenticator.identify(name, password, entrance)
+            identity = await login.identify(name, password, entrance)
         except TooManyLogins as error:
             raise Refused(BUSY, str(error)) from None
         if identity is None:
+            self._container.stats.authentication_failures += 1
             raise Refused(UNAUTHORIZED, "the user is unknown, or the password is wrong")
         return identity
+
+    def _note_clear_password(self, entrance: Entrance) -> None:
+        """Count a password that others could have read, and tell the operator now and then."""
+        container = self._container
+        container.stats.authentication_failures += 1
+        now_ms = int(container.clock.now_ms())
+        if now_ms >= self._next_notice_ms:
+            self._next_notice_ms = now_ms + NOTICE_EVERY_MS
+            container.watcher.noticed(
+                f"HTTP: the password of a client at {entrance.host} was refused, because others"
+                ' could have read it: set http.tls = true, or plain = "always"'
+            )
 
 
 def is_of_this_machine(host: str) -> bool:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from broker.http import events, messages
 from broker.http.access import CHALLENGE, UNAUTHORIZED, Access, Visitor
 from broker.http.arguments import Arguments
+from broker.http.connection import CONNECTION, HttpConnection
 from broker.http.streams import ArrowStream, BrokenOff, Streams
 from broker.links.access import BROWSE, LEASE, lease_resource, node_resource, subscription_resource
 from broker.links.container import Container
@@ -82,10 +83,9 @@ class Readings:
     def _guarded(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             headers = request.headers
+            connection: HttpConnection = request.scope["state"][CONNECTION]
             visitor = await self._access.check(
-                headers.get("authorization"),
-                headers.get("host", ""),
-                peer="" if request.client is None else request.client.host,
+                headers.get("authorization"), headers.get("host", ""), connection.entrance
             )
             if self._container.closing:
                 raise Refused(BUSY, "the broker is stopping")

@@ -1,5 +1,7 @@
 """The HTTP server in the broker's event loop: a starlette application, run by uvicorn.
 
+With TLS, an acceptor performs the handshakes, as for AMQP, and hands over the connections.
+
 It handles no signals, writes no log of its own, and stops when the broker does: streams being sent
 are cut off, without an end that a client could take for a complete stream.
 """
@@ -11,7 +13,7 @@ import contextlib
 import socket
 from collections.abc import Iterator
 from functools import partial
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import uvicorn
 
@@ -21,9 +23,16 @@ from broker.http.application import Readings, ShortHeads, application
 from broker.http.connection import HttpConnection
 from broker.http.streams import Streams
 from broker.links.container import Container
+from broker.net.listener import TLS_WATCH_S
 from broker.security.authenticate import is_loopback
+from broker.security.entrance import HTTP
 from broker.settings import HttpSettings
+from broker.tls_settings import TlsSettings
 from storage.api import Store
+
+if TYPE_CHECKING:
+    from broker.net.acceptor import Acceptor
+    from broker.net.watched_tls import WatchedTls
 
 BACKLOG: Final = 1024
 """Maximum connections that wait to be accepted. If there is no place, TCP tries again only after a
@@ -58,6 +67,22 @@ class Server(uvicorn.Server):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._is_to_end.wait(), TICK_S)
 
+    def new_connection(self) -> asyncio.Protocol:
+        """Return the protocol of a new connection, which is not from a socket of this server."""
+        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+            _loop=asyncio.get_running_loop(),
+        )
+        return made
+
+    def drop_connections(self) -> None:
+        """Abort all connections that are still open."""
+        for connection in list(self.server_state.connections):
+            assert isinstance(connection, HttpConnection)
+            connection.drop()
+
     def end(self) -> None:
         """Make `serve` return soon; abort connections in the middle of a response."""
         self.should_exit = True
@@ -69,46 +94,82 @@ class Server(uvicorn.Server):
 
 @final
 class HttpServer:
-    """The HTTP listener of one broker. After `start`, `port` is the port that it listens on."""
+    """The HTTP listener of one broker. After `start`, `port` is the port that it listens on.
 
-    def __init__(self, settings: HttpSettings, container: Container, store: Store) -> None:
+    With `tls` it speaks HTTPS. Raise TlsError if its certificates cannot be used.
+    """
+
+    def __init__(
+        self,
+        settings: HttpSettings,
+        container: Container,
+        store: Store,
+        *,
+        tls: TlsSettings | None = None,
+    ) -> None:
         self._settings: Final = settings
         self._container: Final = container
         self._store: Final = store
         self._displacements: Final = Displacements()
         self._server: Server | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._tls: Final = None if tls is None else _watched(tls, container)
+        self._acceptor: Acceptor | None = None
+        self._watch: asyncio.TimerHandle | None = None
         self.port = settings.port or 0
 
     def url(self) -> str:
         """Return the URL. If the settings name no port, it is known once the server listens."""
         host = self._settings.host
-        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+        scheme = "http" if self._tls is None else "https"
+        return (
+            f"{scheme}://[{host}]:{self.port}" if ":" in host else f"{scheme}://{host}:{self.port}"
+        )
 
     async def start(self) -> None:
         """Begin to listen. Raise OSError, with the URL as its file name, if that fails."""
-        host = self._settings.host
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._server = Server(self._config())
         try:
-            listening = socket.create_server((host, self.port), family=family, backlog=BACKLOG)
+            # with TLS, connections come from the acceptor, and the server has no socket
+            sockets = [self._listening()] if self._tls is None else []
+            self._serving = asyncio.get_running_loop().create_task(self._server.serve(sockets))
+            await self._server.is_up.wait()
+            if self._tls is not None:
+                self._acceptor = self._tls.acceptor(self._server.new_connection)
+                host, port = self._settings.host, self.port
+                self.port = await self._acceptor.listen(host, port, backlog=BACKLOG)
+                self._watch_tls(self._tls)
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.url()) from None
+
+    def _listening(self) -> socket.socket:
+        host = self._settings.host
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, self.port), family=family, backlog=BACKLOG)
         listening.setblocking(False)
         self.port = int(listening.getsockname()[1])
-        self._server = Server(self._config())
-        self._serving = asyncio.get_running_loop().create_task(self._server.serve([listening]))
-        await self._server.is_up.wait()
+        return listening
+
+    def _watch_tls(self, tls: WatchedTls) -> None:
+        tls.watch()
+        loop = asyncio.get_running_loop()
+        self._watch = loop.call_later(TLS_WATCH_S, self._watch_tls, tls)
+
+    def reload_tls(self) -> str | None:
+        """Use the certificates that the files have now; return why the former ones stay, if so."""
+        return None if self._tls is None else self._tls.reload()
 
     def _config(self) -> uvicorn.Config:
         settings = self._settings
         access = Access(self._container, is_local=is_loopback(settings.host))
         streams = Streams(settings.streams_max, self._container.watcher)
         readings = Readings(self._container, self._store, access=access, streams=streams)
+        tls = None if self._tls is None else self._tls.settings
         return uvicorn.Config(
             ShortHeads(application(readings), settings.head_bytes_max),
             interface="asgi3",
             # uvicorn expects a class, and only calls it
-            http=partial(HttpConnection, crowded=self._crowded),  # type: ignore[arg-type]
+            http=partial(HttpConnection, tls=tls, crowded=self._crowded),  # type: ignore[arg-type]
             ws="none",
             lifespan="off",
             loop="none",
@@ -131,6 +192,20 @@ class HttpServer:
 
     async def stop(self) -> None:
         """Accept no more connections, cut off streams, and wait until the server has ended."""
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._acceptor is not None:
+            self._acceptor.stop_accepting()
+            await self._acceptor.ended()
         if self._server is not None and self._serving is not None:
             self._server.end()
             await self._serving
+            # a client of TLS that does not answer its end would keep the connection open
+            self._server.drop_connections()
+
+
+def _watched(tls: TlsSettings, container: Container) -> WatchedTls:
+    # a broker without TLS is spared its modules
+    from broker.net.watched_tls import WatchedTls
+
+    return WatchedTls(HTTP, tls, container, place="tls")

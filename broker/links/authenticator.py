@@ -55,6 +55,14 @@ class Authenticator:
         logins wait.
         """
 
+    def takes_passwords(self, entrance: Entrance) -> bool:  # noqa: ARG002
+        """Return whether the client may send its password itself: others could read it."""
+        return True
+
+    def identify_by_certificate(self, entrance: Entrance) -> Identity | None:  # noqa: ARG002
+        """Return the identity of the user for whom the client's certificate stands, if for one."""
+        return None
+
     @abstractmethod
     def current(self, identity: Identity) -> Identity | None:
         """Return who a client that has logged in is by now; None if its login is no longer valid.

@@ -76,11 +76,18 @@ class Login(Authenticator):
         offered = [] if self.user_by_certificate(entrance) is None else [EXTERNAL]
         if self.users.everyone_has_scram():
             offered += SCRAM
-        if self.plain_always or entrance.is_tls or is_loopback(entrance.host):
+        if self.takes_passwords(entrance):
             offered.append(PLAIN)
         if self.anonymous:
             offered.append(ANONYMOUS)
         return offered or list(SCRAM)
+
+    def takes_passwords(self, entrance: Entrance) -> bool:
+        return self.plain_always or entrance.is_tls or is_loopback(entrance.host)
+
+    def identify_by_certificate(self, entrance: Entrance) -> Identity | None:
+        user = self.user_by_certificate(entrance)
+        return None if user is None else self.identity_of(user, EXTERNAL)
 
     def user_by_certificate(self, entrance: Entrance) -> str | None:
         """Return the user for whom the client's certificate stands; None unless it is one user."""

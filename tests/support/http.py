@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -49,14 +50,29 @@ def basic(user: str, password: str) -> dict[str, str]:
     return {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
 
 
-async def ask(url: str, headers: dict[str, str] | None = None, method: str = "GET") -> Answer:
-    """Return the answer to a request, made in a thread so that the broker's loop can run."""
-    return await asyncio.to_thread(_ask, url, headers or {}, method)
+async def ask(
+    url: str,
+    headers: dict[str, str] | None = None,
+    method: str = "GET",
+    *,
+    tls: ssl.SSLContext | None = None,
+) -> Answer:
+    """Return the answer to a request, made in a thread so that the broker's loop can run.
+
+    With `tls` the request is made by HTTPS.
+    """
+    netloc = urlsplit(url).netloc
+    if tls is None:
+        connection = http.client.HTTPConnection(netloc, timeout=PATIENCE_S)
+    else:
+        connection = http.client.HTTPSConnection(netloc, timeout=PATIENCE_S, context=tls)
+    return await asyncio.to_thread(_ask, connection, url, headers or {}, method)
 
 
-def _ask(url: str, headers: dict[str, str], method: str) -> Answer:
+def _ask(
+    connection: http.client.HTTPConnection, url: str, headers: dict[str, str], method: str
+) -> Answer:
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=PATIENCE_S)
     try:
         connection.request(method, f"{parts.path}?{parts.query}", headers=headers)
         response = connection.getresponse()

@@ -117,6 +117,7 @@ NO_LIMITS: Final = {
         "http",
         "http.host",
         "http.port",
+        "http.tls",
         "allow_anonymous",
         "user",
         "password",

@@ -1,15 +1,20 @@
 """Read access over HTTP: the users of AMQP, and a right for each path."""
 
 from base64 import b64encode
+from pathlib import Path
 
 import pytest
 
 from broker.http.access import Access, credentials_in, is_of_this_machine
 from broker.management.request import Refused
+from broker.net.login import Login
+from broker.security.entrance import HTTP, Entrance
 from broker.security.resources import MANAGEMENT, Resource
-from tests.support.broker import Broker, Doorman
+from broker.security.users import Users
+from tests.support.broker import Broker, Doorman, RecordingWatcher
 from tests.support.http import basic
 
+HERE = Entrance(listener=HTTP, kind=HTTP, host="127.0.0.1")
 OWNER = basic("owner", "sesame")["Authorization"]
 CLERK = basic("clerk", "pencil")["Authorization"]
 USERS = {"owner": "sesame", "clerk": "pencil"}
@@ -51,7 +56,7 @@ async def test_who_is_let_in(
     try:
         container = Broker(authenticator=doorman).container
         visitor = await Access(container, is_local=is_local).check(
-            authorization, "127.0.0.1:8161", peer="127.0.0.1"
+            authorization, "127.0.0.1:8161", HERE
         )
         visitor.demand("view", Resource(MANAGEMENT, "journal"))
     except Refused as refused:
@@ -78,13 +83,68 @@ HOSTS = [
 async def test_a_page_in_a_browser_is_not_taken_for_this_machine(host: str, expected: bool) -> None:
     assert is_of_this_machine(host) is expected
     owned = Broker(authenticator=Doorman(USERS, administrators=["owner"])).container
-    await Access(owned, is_local=True).check(OWNER, host, peer="127.0.0.1")
+    await Access(owned, is_local=True).check(OWNER, host, HERE)
     anybody = Access(Broker().container, is_local=True)
     if expected:
-        await anybody.check(None, host, peer="127.0.0.1")
+        await anybody.check(None, host, HERE)
     else:
         with pytest.raises(Refused, match="ask by the name localhost"):
-            await anybody.check(None, host, peer="127.0.0.1")
+            await anybody.check(None, host, HERE)
+
+
+CLEAR = 'set http.tls = true, or plain = "always"'
+
+ENTRANCES = [
+    # host, TLS, name in the certificate, Authorization, plain = "always"; status, mechanism
+    pytest.param("10.0.0.7", False, "", OWNER, False, 403, id="a password in the clear"),
+    pytest.param("10.0.0.7", False, "", None, False, 403, id="no invitation to send one"),
+    pytest.param("10.0.0.7", False, "", OWNER, True, IN, id="in the clear, which is allowed"),
+    pytest.param("10.0.0.7", False, "", None, True, 401, id="an invitation, which is allowed"),
+    pytest.param("127.0.0.1", False, "", OWNER, False, IN, id="on this machine"),
+    pytest.param("10.0.0.7", True, "", OWNER, False, IN, id="over TLS"),
+    pytest.param("10.0.0.7", True, "", None, False, 401, id="over TLS, without a login"),
+    pytest.param("10.0.0.7", True, "owner.example", None, False, IN, id="a certificate"),
+    pytest.param("10.0.0.7", True, "eve.example", None, False, 401, id="another certificate"),
+    pytest.param(
+        "10.0.0.7", True, "owner.example", basic("owner", "x")["Authorization"], False, 401,
+        id="a certificate does not mend a wrong password",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("SEC-09")
+@pytest.mark.parametrize(
+    ("host", "is_tls", "name", "authorization", "always", "expected"), ENTRANCES
+)
+async def test_a_password_must_not_cross_the_network_readable(
+    tmp_path: Path,
+    host: str,
+    is_tls: bool,
+    name: str,
+    authorization: str | None,
+    always: bool,
+    expected: int,
+) -> None:
+    users = Users(tmp_path / "users")
+    users.add("owner", "sesame", roles=["admin"], certificates=["owner.example"])
+    watcher = RecordingWatcher()
+    login = Login(users, anonymous=False, plain_always=always)
+    container = Broker(authenticator=login, watcher=watcher).container
+    access = Access(container, is_local=False)
+    entrance = Entrance(listener=HTTP, kind=HTTP, host=host, is_tls=is_tls, certificate_name=name)
+    status = IN
+    for _ in range(2):
+        try:
+            visitor = await access.check(authorization, "broker.example", entrance)
+            visitor.demand("view", Resource(MANAGEMENT, "journal"))
+        except Refused as refused:
+            status = refused.status
+    assert status == expected
+    if expected == 403:
+        told = [event for event in watcher.events if CLEAR in event]
+        sent = authorization is not None
+        assert len(told) == sent, "once a minute, if a password was sent"
+        assert container.stats.authentication_failures == 2 * sent
 
 
 def encoded(text: bytes) -> str:

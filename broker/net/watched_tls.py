@@ -1,0 +1,47 @@
+"""The TLS of one listener: certificates that follow their files, and its failed handshakes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from broker.links.container import Container
+from broker.net.acceptor import Acceptor
+from broker.net.handshake_log import HandshakeLog
+from broker.net.tls import TlsContexts
+from broker.tls_settings import TlsSettings
+
+
+class WatchedTls:
+    """The TLS of the listener `name`. Raise TlsError if its certificates cannot be used.
+
+    `place` is the table of the settings, as errors name it.
+    """
+
+    def __init__(self, name: str, tls: TlsSettings, container: Container, *, place: str) -> None:
+        self.settings: Final = tls
+        self.contexts: Final = TlsContexts(tls, place=place)
+        self._name: Final = name
+        self._container: Final = container
+        self._failures: Final = HandshakeLog(name, container)
+
+    def acceptor(self, make_protocol: Callable[[], asyncio.BaseProtocol]) -> Acceptor:
+        """Return a new acceptor with these certificates, whose failures are counted and logged."""
+        return Acceptor(self.contexts, make_protocol, on_failure=self._failures.note)
+
+    def reload(self) -> str | None:
+        """Use the certificates that the files have now; return why the former ones stay, if so."""
+        return self.contexts.reload()
+
+    def watch(self) -> None:
+        """Use changed certificates, and report those that are about to end."""
+        watcher = self._container.watcher
+        if self.contexts.changed():
+            refusal = self.contexts.reload()
+            if refusal is None:
+                watcher.noticed(f"listener {self._name}: new certificates are in use")
+            else:
+                watcher.noticed(f"the former certificates stay in use: {refusal}")
+        for warning in self.contexts.warnings(self._container.clock.wall_ms() / 1000):
+            watcher.noticed(warning)
