@@ -65,7 +65,7 @@ TABLE: Final[tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...]] = (
     (PIPELINE, "impersonates", ("impersonate",), (f"{USER_ID}:*",)),
     (PIPELINE, "connects", ("connect", "create"), ENTERING),
 )
-"""Role, id, verbs, patterns. The rule of `application` on nodes is not here: no text has it."""
+"""Role, id, verbs, patterns. Rules on all but reserved nodes are not here: no text has these."""
 
 
 def built_in_rules() -> list[Rule]:
@@ -76,6 +76,8 @@ def built_in_rules() -> list[Rule]:
     ]
     nodes = (all_but_reserved(QUEUE), all_but_reserved(TOPIC))
     found.append(_rule(APPLICATION, "messages", can=("produce", "consume", "subscribe"), on=nodes))
+    # a replay sends; a browse or a lease of a queue that does not exist creates it
+    found.append(_rule(PIPELINE, "sends", can=("produce",), on=nodes))
     return found
 
 

@@ -19,17 +19,17 @@ def may(role: str, verb: str, resource: Resource, client_id: str = "c1") -> bool
 
 HAVE = [
     # verb, resource, roles
-    ("send", "queue:orders", "admin application"),
+    ("send", "queue:orders", "admin application pipeline"),
     ("receive", "queue:orders", "admin application"),
     ("browse", "queue:orders", "admin application pipeline"),
-    ("create", "queue:orders", "admin application"),
+    ("create", "queue:orders", "admin application pipeline"),
     ("delete", "queue:orders", "admin"),
     ("purge", "queue:orders", "admin"),
     ("view", "queue:orders", "admin monitor pipeline"),
     ("lease", "queue:orders", "admin pipeline"),
     ("stage", "queue:orders", "admin pipeline"),
     ("send", "queue:$own", "admin"),
-    ("send", "topic:news", "admin application"),
+    ("send", "topic:news", "admin application pipeline"),
     ("send", "topic:$own", "admin"),
     ("subscribe", "topic:news.#", "admin application"),
     ("subscribe", "topic:#", "admin application"),

@@ -125,6 +125,7 @@ def test_the_record_has_plain_values() -> None:
             {"rule": "orders", "failed": "on"},
             {"rule": "built-in:admin-everything", "failed": "who"},
             {"rule": "built-in:application-messages", "failed": "who"},
+            {"rule": "built-in:pipeline-sends", "failed": "who"},
         ],
     }
 
