@@ -39,11 +39,11 @@ pipeline = Commands(
 
 
 @pipeline.command(epilog=EXIT_STATUSES)
+@take.with_login
 def archive(
     place: take.Place,
     url: take.Url = "amqp://localhost:5672",
-    user: take.User = None,
-    password: take.Password = None,
+    login: take.Login = take.NO_LOGIN,
     management_url: take.ManagementUrl = None,
     what: take.ArchiveWhat = take.What.BOTH,
     address: take.ArchiveAddress = None,
@@ -63,7 +63,7 @@ def archive(
     """
     from pyspark_amqp.jobs.archiving import Archiving
 
-    broker = take.broker_options(url, user, password, management_url, option)
+    broker = take.broker_options(url, login, management_url, option)
     job = Archiving.asked(
         place,
         broker,
@@ -112,11 +112,11 @@ def compact(
 
 
 @pipeline.command(epilog=AUDIT_STATUSES)
+@take.with_login
 def audit(
     place: take.OptionalPlace = None,
     url: take.OptionalUrl = None,
-    user: take.User = None,
-    password: take.Password = None,
+    login: take.Login = take.NO_LOGIN,
     management_url: take.ManagementUrl = None,
     since: take.Since = None,
     until: take.Until = None,
@@ -143,9 +143,7 @@ def audit(
     if out is not None and out.suffix not in {".csv", ".parquet"}:
         raise typer.BadParameter("its name ends in .csv or .parquet", param_hint="--out")
     begin, end = take.window(since, until)
-    broker = (
-        None if url is None else take.broker_options(url, user, password, management_url, option)
-    )
+    broker = None if url is None else take.broker_options(url, login, management_url, option)
     with told("audit", EXIT_NOT_JUDGED) as progress:
         job = Auditing(place, broker, begin, end, tuple(address or ()), drained=drained)
         job.check(out)
@@ -203,12 +201,12 @@ def _print_verdict(
 
 
 @pipeline.command(epilog=EXIT_STATUSES)
+@take.with_login
 def report(
     place: take.OptionalPlace = None,
     out: take.ReportOut = Path("report"),
     url: take.OptionalUrl = None,
-    user: take.User = None,
-    password: take.Password = None,
+    login: take.Login = take.NO_LOGIN,
     management_url: take.ManagementUrl = None,
     since: take.Since = None,
     until: take.Until = None,
@@ -222,9 +220,7 @@ def report(
     if (place is None) == (url is None):
         raise typer.BadParameter("either it or --url must be given", param_hint="ARCHIVE")
     begin, end = take.window(since, until)
-    broker = (
-        None if url is None else take.broker_options(url, user, password, management_url, option)
-    )
+    broker = None if url is None else take.broker_options(url, login, management_url, option)
     with told("report") as progress:
         from pyspark_amqp.jobs import report as job
         from pyspark_amqp.jobs.auditing import Auditing
@@ -244,11 +240,11 @@ def report(
 
 
 @pipeline.command(epilog=EXIT_STATUSES)
+@take.with_login
 def replay(
     place: take.Place,
     url: take.Url = "amqp://localhost:5672",
-    user: take.User = None,
-    password: take.Password = None,
+    login: take.Login = take.NO_LOGIN,
     to: take.ReplayTo = None,
     address: take.ReplayAddress = None,
     subscription: take.ReplaySubscription = None,
@@ -278,7 +274,7 @@ def replay(
     with told("replay") as progress:
         job = Replaying(
             place,
-            {**take.broker_options(url, user, password, None, option), "delivery": delivery.value},
+            {**take.broker_options(url, login, None, option), "delivery": delivery.value},
             to=to,
             since=begin,
             until=end,

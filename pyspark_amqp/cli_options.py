@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from types import MappingProxyType
+from typing import Annotated, Final, get_type_hints
 
 import typer
 
@@ -24,10 +28,13 @@ OptionalPlace = Annotated[
     ),
 ]
 Url = Annotated[
-    str, typer.Option(help="The broker, amqp://HOST:PORT; several with commas are tried in turn.")
+    str,
+    typer.Option(
+        help="The broker, amqp://HOST:PORT or amqps://…; several with commas are tried in turn."
+    ),
 ]
 OptionalUrl = Annotated[
-    str | None, typer.Option(help="The broker, amqp://HOST:PORT.", show_default=False)
+    str | None, typer.Option(help="The broker, amqp://HOST:PORT or amqps://….", show_default=False)
 ]
 User = Annotated[
     str | None,
@@ -35,12 +42,53 @@ User = Annotated[
 ]
 Password = Annotated[
     str | None,
-    typer.Option(envvar="JMS_BROKER_PASSWORD", help="The password of --user.", show_default=False),
+    typer.Option(
+        envvar="JMS_BROKER_PASSWORD",
+        help="The password of --user; better as the variable, which other users do not see.",
+        show_default=False,
+    ),
+]
+TokenFile = Annotated[
+    str | None,
+    typer.Option(
+        help="A file with a token of --user, in place of a password; it is read at each login.",
+        show_default=False,
+    ),
+]
+Ca = Annotated[
+    str | None,
+    typer.Option(
+        envvar="JMS_BROKER_CA",
+        help="With amqps:// and https://: the PEM file of the trusted authorities. Without it"
+        " those of the machine are trusted.",
+        show_default=False,
+    ),
+]
+Cert = Annotated[
+    str | None,
+    typer.Option(
+        envvar="JMS_BROKER_CERT",
+        help="With amqps:// and https://: the PEM file of the certificate to show. Without --user"
+        " it also logs in.",
+        show_default=False,
+    ),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        envvar="JMS_BROKER_KEY",
+        help="The PEM file of the private key of --cert; the file of --cert by default.",
+        show_default=False,
+    ),
+]
+KeyPasswordFile = Annotated[
+    str | None,
+    typer.Option(help="A file with nothing but the password of --key.", show_default=False),
 ]
 ManagementUrl = Annotated[
     str | None,
     typer.Option(
-        help="The broker's HTTP port, http://HOST:PORT: faster than AMQP.",
+        help="The broker's HTTP port, http://HOST:PORT or https://…: faster than AMQP.",
         show_default=False,
     ),
 ]
@@ -203,22 +251,67 @@ def interval(text: str) -> str:
     return f"{count} {unit}"
 
 
-def broker_options(
-    url: str | None,
-    user: str | None,
-    password: str | None,
-    management_url: str | None,
-    more: list[str] | None,
-) -> dict[str, str]:
-    """Return the data source's options for the broker; those in `more`, NAME=VALUE, win.
+Login = Mapping[str, str]
+"""The data source's options for a login."""
 
-    A password without a user is left out.
+NO_LOGIN: Final[Login] = MappingProxyType({})
+
+LOGIN: Final[Mapping[str, tuple[object, str]]] = {
+    "user": (User, "username"),
+    "password": (Password, "password"),
+    "token_file": (TokenFile, "tokenFile"),
+    "ca": (Ca, "tls.caFile"),
+    "cert": (Cert, "tls.certFile"),
+    "key": (Key, "tls.keyFile"),
+    "key_password_file": (KeyPasswordFile, "tls.keyPasswordFile"),
+}
+"""The options of a login: parameter of the command, its type, and option of the data source."""
+
+
+def with_login(command: Callable[..., None]) -> Callable[..., None]:
+    """Return `command` with the options LOGIN in place of its parameter `login`.
+
+    Typer reads the options of a command from its signature.
     """
-    given = {
-        "url": url,
-        "username": user,
-        "password": password if user is not None else None,
-        "managementUrl": management_url,
-    }
+
+    @wraps(command)
+    def taken(**given: object) -> None:
+        texts = {name: given.pop(name) for name in LOGIN}
+        command(**given, login=_login(texts))
+
+    types = get_type_hints(command, include_extras=True)
+    parameters = []
+    for each in inspect.signature(command).parameters.values():
+        if each.name == "login":
+            parameters += [
+                inspect.Parameter(name, each.kind, default=None, annotation=kind)
+                for name, (kind, _) in LOGIN.items()
+            ]
+        else:
+            parameters.append(each.replace(annotation=types[each.name]))
+    taken.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # read by `inspect`
+    taken.__annotations__ = {each.name: each.annotation for each in parameters}
+    return taken
+
+
+def _login(texts: Mapping[str, object]) -> Login:
+    """Return the data source's options for a login.
+
+    A password without a user is left out, since it may be a variable for other commands. The key
+    is in the file of the certificate, unless it has a file of its own.
+    """
+    given = {LOGIN[name][1]: str(value) for name, value in texts.items() if value is not None}
+    if "username" not in given or "tokenFile" in given:
+        given.pop("password", None)
+    if "tls.certFile" in given:
+        given.setdefault("tls.keyFile", given["tls.certFile"])
+    return given
+
+
+def broker_options(
+    url: str | None, login: Login, management_url: str | None, more: list[str] | None
+) -> dict[str, str]:
+    """Return the data source's options for the broker; those in `more`, NAME=VALUE, win."""
+    given = {"url": url, "managementUrl": management_url}
     kept = {name: value for name, value in given.items() if value is not None}
-    return {**kept, **pairs(more, "--option")}
+    return {**kept, **login, **pairs(more, "--option")}

@@ -8,14 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyspark_amqp.options import (
-    OptionError,
-    Options,
-    Use,
-    check_any_use,
-    check_values,
-    read_options,
-)
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import OptionError, Options, check_any_use, check_values, read_options
 from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, ddl_of, message_columns
 from pyspark_amqp.sink.encoding import check_columns
 

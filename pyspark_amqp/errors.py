@@ -16,6 +16,10 @@ class UnreachableError(BrokerError):
     """An error because no broker answers. A later attempt may succeed."""
 
 
+class LoginError(UnreachableError):
+    """An error because every broker that answers refuses the login. The same login fails again."""
+
+
 class GoneError(BrokerError):
     """An error because an entity or address does not exist: 404, 410, `amqp:not-found`."""
 

@@ -1,38 +1,20 @@
 """The options of the data source `amqp`, and the checks of those that a user has given.
 
-One table has each option's values and uses. It is applied while a query is planned, so that a
-mistake ends the query there, with an error that names the option, what was given, and what is
-allowed.
+The table in `option_table.py` has each option's values and uses. It is applied while a query is
+planned, so that a mistake ends the query there, with an error that names the option, what was
+given, and what is allowed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
-from enum import Enum
+from ipaddress import ip_address
 from typing import Final, cast
+from urllib.parse import urlsplit
 
-from pyspark_amqp.option_kinds import (
-    Choice,
-    Duration,
-    Kind,
-    Position,
-    Positions,
-    Text,
-    Truth,
-    Urls,
-    Whole,
-)
-
-
-class Use(Enum):
-    """The uses of the data source: to read a batch, to read a stream, to write."""
-
-    BATCH = "read"
-    STREAM = "readStream"
-    SINK = "write"
-
+from pyspark_amqp.option_kinds import Position
+from pyspark_amqp.option_table import BY_NAME, SECRETS, SINK, STREAM, TABLE, Option, Use
 
 MODES: Final = {Use.BATCH: ("browse", "events"), Use.STREAM: ("lease", "events")}
 """The modes of each way to read; the first is the default."""
@@ -45,217 +27,6 @@ LEASE_BATCH_MESSAGES_MAX: Final = 100_000
 class OptionError(ValueError):
     """An error because an option is wrong; the text says why."""
 
-
-READS: Final = frozenset({Use.BATCH, Use.STREAM})
-ALL: Final = frozenset(Use)
-STREAM: Final = frozenset({Use.STREAM})
-SINK: Final = frozenset({Use.SINK})
-BATCH: Final = frozenset({Use.BATCH})
-
-
-@dataclass(frozen=True)
-class Option:
-    """One row of the table. `default` is text, as a user would give it; None means no default."""
-
-    name: str
-    kind: Kind
-    default: str | None
-    uses: frozenset[Use]
-    about: str
-
-
-_NAME: Final = Text("a name of at most 255 characters", most=255)
-_PATH: Final = Text("the path of a file")
-
-TABLE: Final = (
-    Option(
-        "url",
-        Urls("amqp", "amqps", several=True),
-        "amqp://localhost:5672",
-        ALL,
-        "The broker. Of several, the query uses the first that answers, and another if it is lost.",
-    ),
-    Option(
-        "managementUrl",
-        Urls("http", "https", several=False),
-        None,
-        READS,
-        "The broker's HTTP port: rows then come as Arrow, faster than by AMQP.",
-    ),
-    Option("username", Text(), None, ALL, "A user of the broker with the rights for it."),
-    Option("password", Text(), None, ALL, "The user's password; Spark does not show it."),
-    Option(
-        "saslMechanism",
-        Choice("ANONYMOUS", "PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256", "EXTERNAL"),
-        None,
-        ALL,
-        "The SASL mechanism. Default: the strongest that both sides know.",
-    ),
-    Option("tls.caFile", _PATH, None, ALL, "The trusted authorities (amqps, https)."),
-    Option("tls.certFile", _PATH, None, ALL, "The client's certificate, if it is asked for."),
-    Option("tls.keyFile", _PATH, None, ALL, "Its key."),
-    Option("address", Text("an address"), None, ALL, "The queue; for the sink, a queue or topic."),
-    Option(
-        "subscription",
-        Text("durable/CLIENT/NAME as the broker lists it, or NAME beside the option topic"),
-        None,
-        READS,
-        "A durable subscription, in place of a queue.",
-    ),
-    Option(
-        "topic",
-        Text("an address"),
-        None,
-        STREAM,
-        "Its topic. The subscription is created if it does not exist: shared, durable, global.",
-    ),
-    Option("selector", Text("a JMS selector"), None, READS, "Only messages that match it."),
-    Option(
-        "mode",
-        Choice("lease", "browse", "events"),
-        None,
-        READS,
-        "lease takes messages from the queue, each once (streams); browse reads them and leaves "
-        "them there (batch); events reads the event log.",
-    ),
-    Option("lease", _NAME, None, STREAM, "The lease's id. Default: one for each query."),
-    Option(
-        "startingPosition",
-        Positions("earliest", "latest"),
-        "earliest",
-        READS,
-        "browse and events: the first position (id, in the event log) that is read, or its time.",
-    ),
-    Option(
-        "endingPosition",
-        Positions("latest"),
-        "latest",
-        BATCH,
-        "The first position (id) or time that is no longer read.",
-    ),
-    Option("kind", Text("a kind of event"), None, READS, "events: only events of this kind."),
-    Option(
-        "storeUrl",
-        Text("postgresql://…, sqlite:///PATH"),
-        None,
-        READS,
-        "events: the store that ADBC reads in place of the broker: a PostgreSQL database, the "
-        "SQLite file of a stopped broker, or a backup.",
-    ),
-    Option(
-        "maxMessagesPerTrigger",
-        Whole(1, 100_000_000),
-        "10000",
-        STREAM,
-        "Maximum rows in a micro-batch.",
-    ),
-    Option("maxBytesPerTrigger", Whole(1), None, STREAM, "Maximum bytes in a micro-batch."),
-    Option(
-        "minMessagesPerTrigger",
-        Whole(1, 100_000_000),
-        None,
-        STREAM,
-        "Number of messages for which a micro-batch waits, for maxTriggerDelay at most.",
-    ),
-    Option(
-        "maxTriggerDelay",
-        Duration(),
-        "15m",
-        STREAM,
-        "Maximum delay by minMessagesPerTrigger.",
-    ),
-    Option("numPartitions", Whole(1, 256), "4", READS, "Parts read at the same time."),
-    Option(
-        "partitionBy",
-        Choice("group"),
-        "group",
-        STREAM,
-        "All messages of a JMSXGroupID are in one partition, in their order.",
-    ),
-    Option(
-        "leaseTtl",
-        Duration(never=True),
-        "1h",
-        STREAM,
-        "Time for which the broker keeps the messages of a query that has stopped.",
-    ),
-    Option(
-        "failOnLeaseLoss",
-        Truth(),
-        "true",
-        STREAM,
-        "Whether a query whose lease has expired ends with an error; else it gets a new lease.",
-    ),
-    Option(
-        "pollTimeoutMs",
-        Whole(0, 30_000),
-        "500",
-        STREAM,
-        "Time for which a query waits for a first message before it asks again.",
-    ),
-    Option(
-        "failOnDataLoss",
-        Truth(),
-        "true",
-        READS,
-        "events: whether the query fails if rows were deleted before it could read them.",
-    ),
-    Option("includeBody", Truth(), "true", READS, "Whether the columns of bodies are filled."),
-    Option("includeRaw", Truth(), "false", READS, "Whether `amqp`, the encoded message, is."),
-    Option(
-        "propertiesAs",
-        Choice("typed", "json"),
-        "typed",
-        READS,
-        "The form of properties, and of bodies that are maps or streams: with types, or JSON.",
-    ),
-    Option(
-        "pushdown",
-        Truth(),
-        "false",
-        BATCH,
-        "Whether the broker evaluates conditions, as a selector; needs "
-        "spark.sql.python.filterPushdown.enabled=true.",
-    ),
-    Option(
-        "delivery",
-        Choice("staged", "at-least-once"),
-        "staged",
-        SINK,
-        "staged: consumers get all messages of a batch at one moment, each once; at-least-once: "
-        "works with any broker, and a repeated batch repeats its messages.",
-    ),
-    Option(
-        "bodyType",
-        Choice("message", "text", "bytes", "map", "stream", "object"),
-        None,
-        SINK,
-        "The kind of message if the rows have no column bodyType.",
-    ),
-    Option(
-        "replay",
-        Choice("none", "raw"),
-        "none",
-        SINK,
-        "raw sends the bytes of the column `amqp`.",
-    ),
-    Option(
-        "amqp.virtualHost",
-        Text(),
-        None,
-        ALL,
-        "The host name in the open frame, if not the url's.",
-    ),
-    Option(
-        "amqp.heartbeat",
-        Duration(),
-        None,
-        ALL,
-        "Time without a frame that ends the connection.",
-    ),
-    Option("amqp.timeout", Duration(), "30s", ALL, "Time within which the broker must answer."),
-)
-BY_NAME: Final = {option.name.lower(): option for option in TABLE}
 
 SPARKS_OWN: Final = frozenset(
     {
@@ -273,9 +44,6 @@ EVENTS_ONLY: Final = ("kind", "storeUrl", "failOnDataLoss")
 MESSAGES_ONLY: Final = (
     *("subscription", "selector", "includeBody", "includeRaw", "propertiesAs", "pushdown"),
 )
-
-SECRETS: Final = frozenset({"password", "url", "managementUrl", "storeUrl"})
-"""Options whose values are never shown: they are, or may contain, a password."""
 
 
 class Options:
@@ -383,7 +151,7 @@ def read_options(given: Mapping[str, str], use: Use) -> Options:
         _check_sink(options)
     else:
         _check_source(options, values)
-    _check_tls(options)
+    _check_login(options)
     return options
 
 
@@ -493,8 +261,32 @@ def _check_sink(options: Options) -> None:
         raise OptionError("option bodyType: it is not for replay raw, which sends what is there")
 
 
-def _check_tls(options: Options) -> None:
+def _check_login(options: Options) -> None:
     if (options.text("tls.certFile") is None) != (options.text("tls.keyFile") is None):
         raise OptionError("option tls.certFile: it and the option tls.keyFile go together")
-    if options.text("password") is not None and options.text("username") is None:
-        raise OptionError("option username: there is a password, and none")
+    if options.text("tls.keyPasswordFile") is not None and options.text("tls.keyFile") is None:
+        raise OptionError("option tls.keyPasswordFile: it is beside the option tls.keyFile")
+    for secret in ("password", "tokenFile"):
+        if options.text(secret) is not None and options.text("username") is None:
+            raise OptionError(f"option username: there is a {secret}, and none")
+    if options.text("tokenFile") is not None:
+        _check_token(options)
+
+
+def _check_token(options: Options) -> None:
+    if options.text("password") is not None:
+        raise OptionError("option tokenFile: it is in place of the option password")
+    for url in (*options.urls, options.management_url or ""):
+        parts = urlsplit(url)
+        if parts.scheme in ("amqp", "http") and not _is_loopback(parts.hostname or ""):
+            raise OptionError(
+                "option tokenFile: others could read the token on the network; allowed: URLs of "
+                "amqps and https, and of this machine"
+            )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

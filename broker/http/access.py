@@ -91,14 +91,19 @@ class Access:
         if not login.takes_passwords(entrance):
             self._note_clear_password(entrance)
             raise Refused(FORBIDDEN, IN_CLEAR)
-        name, password = credentials_in(authorization)
+        token = token_in(authorization)
+        name, password = ("", "") if token is not None else credentials_in(authorization)
         try:
-            identity = await login.identify(name, password, entrance)
+            if token is not None:
+                identity = await login.identify_by_token(token, entrance)
+            else:
+                identity = await login.identify(name, password, entrance)
         except TooManyLogins as error:
             raise Refused(BUSY, str(error)) from None
         if identity is None:
             self._container.stats.authentication_failures += 1
-            raise Refused(UNAUTHORIZED, "the user is unknown, or the password is wrong")
+            wrong = "the password is wrong" if token is None else "the token is not taken"
+            raise Refused(UNAUTHORIZED, f"the user is unknown, or {wrong}")
         return identity
 
     def _note_clear_password(self, entrance: Entrance) -> None:
@@ -124,6 +129,12 @@ def is_of_this_machine(host: str) -> bool:
         return is_loopback(urlsplit(f"//{host}").hostname or "")
     except ValueError:
         return False
+
+
+def token_in(authorization: str) -> str | None:
+    """Return the token of a Bearer `Authorization` (RFC 6750 2.1), None if it is not one."""
+    scheme, _, token = authorization.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
 
 
 def credentials_in(authorization: str) -> tuple[str, str]:

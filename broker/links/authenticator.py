@@ -63,6 +63,14 @@ class Authenticator:
         """Return the identity of the user for whom the client's certificate stands, if for one."""
         return None
 
+    async def identify_by_token(self, token: str, entrance: Entrance) -> Identity | None:  # noqa: ARG002
+        """Return the identity of the user that `token` names, None if tokens are not taken.
+
+        For clients that log in without SASL; None, too, if the token is wrong. Raise TooManyLogins
+        as `identify` does.
+        """
+        return None
+
     @abstractmethod
     def current(self, identity: Identity) -> Identity | None:
         """Return who a client that has logged in is by now; None if its login is no longer valid.

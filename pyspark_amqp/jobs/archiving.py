@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, Archive
 from pyspark_amqp.jobs.running import size_of
-from pyspark_amqp.options import OptionError, Use, is_for, read_options
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import OptionError, is_for, read_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

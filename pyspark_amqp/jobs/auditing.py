@@ -42,7 +42,8 @@ class Auditing:
 
     def check(self, out: Path | None = None) -> None:
         """Raise an error if anything is wrong, before Spark starts; `out` is the file to write."""
-        from pyspark_amqp.options import Use, read_options
+        from pyspark_amqp.option_table import Use
+        from pyspark_amqp.options import read_options
         from pyspark_amqp.wire.connection import connected
 
         if out is not None:

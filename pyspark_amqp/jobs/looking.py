@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from pyspark_amqp.errors import GoneError
-from pyspark_amqp.options import Options, Use, read_options
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import Options, read_options
 from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, ddl_of
 
 if TYPE_CHECKING:

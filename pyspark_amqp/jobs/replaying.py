@@ -34,7 +34,8 @@ class Replaying:
 
     def check(self, *, dry_run: bool) -> None:
         """Raise an error if anything is wrong, before Spark starts; a dry run needs no broker."""
-        from pyspark_amqp.options import Use, read_options
+        from pyspark_amqp.option_table import Use
+        from pyspark_amqp.options import read_options
         from pyspark_amqp.wire.connection import connected
 
         Archive(self.place).check(MESSAGES)

@@ -22,7 +22,7 @@ EXIT_NOT_JUDGED: Final = 3
 
 CAUSE: Final = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception): (?P<text>.+)$", re.MULTILINE)
 OURS: Final = re.compile(
-    r"(?:(?:Option|Row|DataLoss|LeaseLost|Broker|Unreachable|Gone|Fenced)Error): (?P<text>.+)"
+    r"(?:(?:Option|Row|DataLoss|LeaseLost|Broker|Unreachable|Login|Gone|Fenced)Error): (?P<text>.+)"
 )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, cast, final
 
 from proton import Message, int32
 
-from pyspark_amqp.errors import BrokerError, error_of
+from pyspark_amqp.errors import BrokerError, LoginError, error_of
 from pyspark_amqp.options import Options
 from pyspark_amqp.wire.connection import Connection, connect
 from pyspark_amqp.wire.consuming import Consumer
@@ -62,6 +62,9 @@ class Management:
                 response = self._linked().answer(
                     asked, given, timeout_s=self._timeout_s + patience_ms / 1000
                 )
+            except LoginError:
+                self.close()
+                raise
             except BrokerError:
                 self.close()
                 if time.monotonic() > deadline:

@@ -8,31 +8,44 @@ state.
 from __future__ import annotations
 
 import socket
-import ssl
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from select import select
 from typing import Final, final
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import proton
 from proton import (
+    SASL,
     Condition,
     Endpoint,
     Link,
     ProtonException,
     Receiver,
     Sender,
-    SSLDomain,
     Transport,
 )
 
-from pyspark_amqp.errors import BrokerError, FencedError, GoneError, UnreachableError
+from pyspark_amqp.errors import (
+    BrokerError,
+    FencedError,
+    GoneError,
+    LoginError,
+    UnreachableError,
+)
 from pyspark_amqp.options import Options
+from pyspark_amqp.wire.credentials import login_in, trusting_domain
+from pyspark_amqp.wire.refusals import hint_on
 
 PORTS: Final = {"amqp": 5672, "amqps": 5671}
+
+FINAL: Final = frozenset({SASL.AUTH, SASL.SYS, SASL.PERM})
+"""Outcomes of logins that the same login has again; Proton's own PERM is no common mechanism."""
+
+WITH_PASSWORD: Final = "SCRAM-SHA-512 SCRAM-SHA-256 PLAIN"  # noqa: S105 - no password
+"""The SASL mechanisms that a password is for."""
 
 DIAL_S: Final = 10.0
 """Seconds in which one of several brokers must open the connection before the next is tried."""
@@ -163,16 +176,23 @@ class Connection:
 
 
 def connect(options: Options) -> Connection:
-    """Return a connection to the first broker that opens one; raise UnreachableError if none."""
-    failures = []
+    """Return a connection to the first broker that opens one; raise UnreachableError if none.
+
+    That is a LoginError if all of them refuse the login, and another attempt would be the same.
+    """
+    failures: list[str] = []
+    are_final = options.text("tokenFile") is None  # the next attempt may find another token
     for url in options.urls:
         parts = urlsplit(url)
         try:
             return _dial(parts, options)
         except (BrokerError, ProtonException, OSError, ValueError) as error:
             place = parts.netloc.rpartition("@")[2]
-            failures.append(f"{parts.scheme}://{place}: {_text(error)}")
-    raise UnreachableError("no broker: " + "; ".join(failures))
+            text = _text(error)
+            are_final = are_final and isinstance(error, LoginError)
+            failures.append(f"{parts.scheme}://{place}: {text}{hint_on(text, options)}")
+    told = "no broker: " + "; ".join(failures)
+    raise LoginError(told) if are_final else UnreachableError(told)
 
 
 @contextmanager
@@ -197,13 +217,18 @@ def _dial(parts: SplitResult, options: Options) -> Connection:
     transport.bind(engine)
     transport.idle_timeout = options.number("amqp.heartbeat") / 1000
     if parts.scheme == "amqps":
-        transport.ssl(_tls(options)).peer_hostname = engine.hostname
+        # the host that was dialled: the certificate knows nothing of a virtual host
+        transport.ssl(trusting_domain(options)).peer_hostname = host
     wire = socket.create_connection((host, parts.port or PORTS[parts.scheme]), limit_s)
     connection = Connection(wire, transport, engine, timeout_s)
     try:
         connection.open(limit_s)
-    except BrokerError:
+    except BrokerError as error:
+        # None before the login, OK behind it, TEMP from a broker that has not judged the login
+        outcome = transport.sasl().outcome
         connection.close()
+        if outcome in FINAL:
+            raise LoginError(_text(error)) from error
         raise
     return connection
 
@@ -211,9 +236,7 @@ def _dial(parts: SplitResult, options: Options) -> Connection:
 def _say_who(
     parts: SplitResult, options: Options, engine: proton.Connection, transport: Transport
 ) -> None:
-    user, password = options.text("username"), options.text("password")
-    if user is None and parts.username is not None:
-        user, password = unquote(parts.username), unquote(parts.password or "")
+    user, password = login_in(options, parts)
     if user is not None:
         engine.user = user
     if password is not None:
@@ -222,20 +245,11 @@ def _say_who(
     # a password is sent to the broker that the user named, even without TLS, as by every client
     sasl.allow_insecure_mechs = True
     mechanism = options.text("saslMechanism")
+    if mechanism is None and password is not None and options.text("tls.certFile") is not None:
+        # Proton would prefer the certificate, which may be another user's
+        mechanism = WITH_PASSWORD
     if mechanism is not None:
         sasl.allowed_mechs(mechanism)
-
-
-def _tls(options: Options) -> SSLDomain:
-    domain = SSLDomain(SSLDomain.MODE_CLIENT)
-    trusted = options.text("tls.caFile") or ssl.get_default_verify_paths().cafile
-    if trusted is not None:
-        domain.set_trusted_ca_db(trusted)
-    domain.set_peer_authentication(SSLDomain.VERIFY_PEER_NAME)
-    certificate, key = options.text("tls.certFile"), options.text("tls.keyFile")
-    if certificate is not None and key is not None:
-        domain.set_credentials(certificate, key, None)
-    return domain
 
 
 def _named(link: Link) -> str:

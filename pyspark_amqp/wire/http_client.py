@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import http.client
 import io
 import json
-import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Final, cast
-from urllib.parse import unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 import pyarrow as pa
 
 from pyspark_amqp.errors import BrokerError, UnreachableError, error_of
 from pyspark_amqp.options import Options
+from pyspark_amqp.wire.credentials import authorization, trusting_context
 
 READ_AHEAD: Final = 1 << 20
 
@@ -51,47 +50,31 @@ def fact(options: Options, path: str) -> Mapping[str, object]:
 def _answer(
     options: Options, path: str, arguments: Mapping[str, object]
 ) -> Iterator[http.client.HTTPResponse]:
-    connection = _connection(options)
+    parts = urlsplit(options.management_url or "")
+    headers = authorization(options, parts)
+    connection = _connection(options, parts)
     given = {name: value for name, value in arguments.items() if value is not None}
     target = f"{path}?{urlencode(given)}" if given else path
     with closing(connection):
         try:
-            connection.request("GET", target, headers=_headers(options))
+            connection.request("GET", target, headers=headers)
             response = connection.getresponse()
         except (http.client.HTTPException, OSError) as error:
             where = f"{connection.host}:{connection.port}"
-            raise UnreachableError(f"http {where}: {error!r}") from error
+            raise UnreachableError(f"{parts.scheme} {where}: {error!r}") from error
         if response.status != OK:
             raise error_of(response.status, f"{path}: {_reason(response)}")
         yield response
 
 
-def _connection(options: Options) -> http.client.HTTPConnection:
-    url = options.management_url
-    assert url is not None
-    parts = urlsplit(url)
+def _connection(options: Options, parts: SplitResult) -> http.client.HTTPConnection:
     assert parts.hostname is not None
     timeout_s = options.number("amqp.timeout") / 1000
     if parts.scheme == "https":
-        context = ssl.create_default_context(cafile=options.text("tls.caFile"))
-        certificate, key = options.text("tls.certFile"), options.text("tls.keyFile")
-        if certificate is not None:
-            context.load_cert_chain(certificate, key)
         return http.client.HTTPSConnection(
-            parts.hostname, parts.port, timeout=timeout_s, context=context
+            parts.hostname, parts.port, timeout=timeout_s, context=trusting_context(options)
         )
     return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s)
-
-
-def _headers(options: Options) -> dict[str, str]:
-    parts = urlsplit(options.management_url or "")
-    user, password = options.text("username"), options.text("password")
-    if user is None and parts.username is not None:
-        user, password = unquote(parts.username), unquote(parts.password or "")
-    if user is None:
-        return {}
-    login = base64.b64encode(f"{user}:{password or ''}".encode()).decode()
-    return {"Authorization": f"Basic {login}"}
 
 
 def _reason(response: http.client.HTTPResponse) -> str:

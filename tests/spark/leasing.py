@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import monotonically_increasing_id, spark_partition_id
 from pyspark.sql.streaming.query import StreamingQuery
 
-from pyspark_amqp.options import Use, read_options
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import read_options
 from pyspark_amqp.wire.broker_client import opened
 
 COLUMNS = "position BIGINT, JMSMessageID STRING, JMSXGroupID STRING, JMSXDeliveryCount INT"

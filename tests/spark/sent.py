@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from broker.jms import Destination, JmsMessage, TextBody, encode, stamp
 from broker.jms.bodies import Body
-from pyspark_amqp.options import Use, read_options
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import read_options
 from pyspark_amqp.wire.connection import connected
 from pyspark_amqp.wire.publishing import Publisher
 

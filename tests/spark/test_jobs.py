@@ -20,7 +20,8 @@ from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, Archive
 from pyspark_amqp.jobs.replay import ReplayError
 from pyspark_amqp.jobs.replaying import Replaying
 from pyspark_amqp.jobs.report import gather, write
-from pyspark_amqp.options import Use, read_options
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import read_options
 from pyspark_amqp.wire.broker_client import opened
 from tests.interop.broker_process import BrokerProcess
 from tests.spark.test_archive import read_by_duckdb

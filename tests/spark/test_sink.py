@@ -15,7 +15,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from broker.amqp.types import Int, Map, Symbol
 from broker.jms import BytesBody, MapBody, NoBody, ObjectBody, SerializedBody, StreamBody, TextBody
-from pyspark_amqp.options import Use, read_options
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import read_options
 from pyspark_amqp.rows.columns import MESSAGE_COLUMNS
 from pyspark_amqp.wire.broker_client import opened
 from tests.interop.broker_process import BrokerProcess

@@ -9,6 +9,7 @@ from broker.http.access import Access, credentials_in, is_of_this_machine
 from broker.management.request import Refused
 from broker.net.login import Login
 from broker.security.entrance import HTTP, Entrance
+from broker.security.identity import Identity
 from broker.security.resources import MANAGEMENT, Resource
 from broker.security.users import Users
 from tests.support.broker import Broker, Doorman, RecordingWatcher
@@ -90,6 +91,37 @@ async def test_a_page_in_a_browser_is_not_taken_for_this_machine(host: str, expe
     else:
         with pytest.raises(Refused, match="ask by the name localhost"):
             await anybody.check(None, host, HERE)
+
+
+class TokenDoorman(Doorman):
+    """A doorman who also takes one token."""
+
+    async def identify_by_token(self, token: str, entrance: Entrance) -> Identity | None:  # noqa: ARG002
+        return self.identity("owner") if token == "abc.def" else None
+
+
+TOKENS = [
+    pytest.param(TokenDoorman, "Bearer abc.def", IN, id="the token"),
+    pytest.param(TokenDoorman, "bearer  abc.def", IN, id="the scheme in lower case"),
+    pytest.param(TokenDoorman, "Bearer abc.de", 401, id="another token"),
+    pytest.param(TokenDoorman, "Bearer", 401, id="no token"),
+    pytest.param(TokenDoorman, OWNER, IN, id="a password"),
+    pytest.param(Doorman, "Bearer abc.def", 401, id="where no tokens are taken"),
+]
+
+
+@pytest.mark.requirement("SEC-09")
+@pytest.mark.parametrize(("doorman", "authorization", "expected"), TOKENS)
+async def test_a_token_enters_where_tokens_are_taken(
+    doorman: type[Doorman], authorization: str, expected: int
+) -> None:
+    container = Broker(authenticator=doorman(USERS, administrators=["owner"])).container
+    status = IN
+    try:
+        await Access(container, is_local=True).check(authorization, "localhost", HERE)
+    except Refused as refused:
+        status = refused.status
+    assert status == expected
 
 
 CLEAR = 'set http.tls = true, or plain = "always"'

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from broker.cli.application import application
 from pyspark_amqp.cli import conclude
+from pyspark_amqp.cli_options import NO_LOGIN, Login, broker_options, with_login
 from pyspark_amqp.jobs.audit import CHECKS, LOSS, Bounds, Verdict
 from pyspark_amqp.jobs.running import cause_of, pairs, size_of
 
@@ -50,6 +51,45 @@ def test_help(job: str) -> None:
     assert "ARCHIVE" in text
 
 
+LOGINS: Final = [
+    pytest.param("", {}, id="none"),
+    pytest.param("--user ann", {"username": "ann", "password": "env"}, id="a user"),
+    pytest.param(
+        "--user ann --password p", {"username": "ann", "password": "p"}, id="with a password"
+    ),
+    pytest.param(
+        "--user ann --token-file t", {"username": "ann", "tokenFile": "t"}, id="with a token"
+    ),
+    pytest.param(
+        "--ca a --cert c", {"tls.caFile": "a", "tls.certFile": "c", "tls.keyFile": "c"}, id="one"
+    ),
+    pytest.param(
+        "--cert c --key k --key-password-file p",
+        {"tls.certFile": "c", "tls.keyFile": "k", "tls.keyPasswordFile": "p"},
+        id="a certificate and its key",
+    ),
+]
+
+
+@pytest.mark.requirement("SEC-09")
+@pytest.mark.parametrize(("words", "login"), LOGINS)
+def test_a_login_has_options_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, words: str, login: dict[str, str]
+) -> None:
+    found: list[tuple[str, dict[str, str]]] = []
+    commands = typer.Typer()
+
+    @commands.command()
+    @with_login
+    def job(place: str, login: Login = NO_LOGIN, more: list[str] | None = None) -> None:
+        found.append((place, broker_options("amqps://h", login, None, more)))
+
+    monkeypatch.setenv("JMS_BROKER_PASSWORD", "env")
+    done = CliRunner().invoke(commands, ["folder", *words.split(), "--more", "mode=events"])
+    assert done.exit_code == 0, done.output
+    assert found == [("folder", {"url": "amqps://h", "mode": "events"} | login)]
+
+
 def test_all_jobs_are_listed() -> None:
     status, text = run("--help")
     assert status == 0
@@ -68,6 +108,9 @@ WRONG: Final = [
     ("archive ARCHIVE --address q -o pollTimeoutMs=x --mode lease", 2, "option pollTimeoutMs"),
     ("archive ARCHIVE --address q -o nothing", 2, "'nothing' is not like NAME=VALUE"),
     ("archive ARCHIVE --address q --url http://h", 2, "option url"),
+    ("archive ARCHIVE --address q --key k", 2, "option tls.certFile"),
+    ("archive ARCHIVE --address q --token-file t", 2, "option username"),
+    ("archive ARCHIVE --address q --url amqp://h --user u --token-file t", 2, "could read"),
     (f"archive ARCHIVE --address q --url {NOBODY}", 1, "no broker: amqp://127.0.0.1:1"),
     (f"archive HOLIDAY --address q --url {NOBODY}", 1, "name an empty or a new folder"),
     ("compact NOWHERE", 1, "is no folder: name the one that `archive` has written"),

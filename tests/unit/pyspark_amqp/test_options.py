@@ -8,11 +8,13 @@ from typing import Final
 import pytest
 
 from pyspark_amqp.option_kinds import Position
-from pyspark_amqp.options import MODES, TABLE, OptionError, Use, read_options
+from pyspark_amqp.option_table import TABLE, Use
+from pyspark_amqp.options import MODES, OptionError, read_options
 from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS
 from tests.support.tidy import ROOT
 
 QUEUE: Final = {"address": "orders"}
+TOKEN: Final = {"username": "ann", "tokenFile": "token"}
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,11 @@ QUEUE: Final = {"address": "orders"}
         (Use.STREAM, QUEUE | {"saslMechanism": "MAGIC"}, "allowed: ANONYMOUS, PLAIN, SCRAM-SHA-1"),
         (Use.STREAM, QUEUE | {"password": "p"}, "option username"),
         (Use.STREAM, QUEUE | {"tls.certFile": "c.pem"}, "option tls.certFile: it and the option"),
+        (Use.STREAM, QUEUE | {"tls.keyPasswordFile": "p"}, "option tls.keyPasswordFile: it is"),
+        (Use.STREAM, QUEUE | {"tokenFile": "t"}, "option username: there is a tokenFile"),
+        (Use.STREAM, QUEUE | TOKEN | {"password": "p"}, "option tokenFile: it is in place of"),
+        (Use.STREAM, QUEUE | TOKEN | {"url": "amqps://h,amqp://g"}, "could read the token"),
+        (Use.STREAM, QUEUE | TOKEN | {"managementUrl": "http://h"}, "could read the token"),
         (Use.STREAM, QUEUE | {"topic": "t"}, "option topic: it is beside the option subscription"),
         (Use.STREAM, {"subscription": "s"}, "without the option topic; allowed: durable/CLIENT/"),
         (Use.STREAM, {"subscription": "durable//s", "topic": "t"}, "option topic"),
@@ -132,6 +139,19 @@ def test_no_secret_is_shown_and_all_of_it_reaches_the_executors() -> None:
     )
     assert "s3cret" not in repr(options)
     assert pickle.loads(pickle.dumps(options)).text("password") == "s3cret"
+
+
+@pytest.mark.requirement("SEC-09")
+@pytest.mark.parametrize(
+    "urls",
+    [
+        {},
+        {"url": "amqps://h", "managementUrl": "https://h"},
+        {"url": "amqp://127.0.0.2", "managementUrl": "http://[::1]:1"},
+    ],
+)
+def test_a_token_goes_over_tls_or_to_this_machine(urls: dict[str, str]) -> None:
+    assert read_options(QUEUE | TOKEN | urls, Use.STREAM).text("tokenFile") == "token"
 
 
 def test_what_spark_hands_over_of_its_own_is_let_pass() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from broker import Broker
 from pyspark_amqp.errors import BrokerError
-from pyspark_amqp.options import Options, Use, read_options
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import Options, read_options
 from pyspark_amqp.sink.writer import SinkBatchWriter, SinkCommit, Task, Writing
 from pyspark_amqp.wire.broker_client import Management, opened
 

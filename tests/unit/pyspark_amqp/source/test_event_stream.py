@@ -8,7 +8,8 @@ import pytest
 
 from broker import Broker
 from pyspark_amqp.errors import DataLossError
-from pyspark_amqp.options import Use, read_options
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import read_options
 from pyspark_amqp.source import events
 from pyspark_amqp.source.event_stream import EventStreamReader
 from tests.unit.pyspark_amqp.sending import message, send

@@ -10,7 +10,8 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from broker import Broker
 from pyspark_amqp.errors import BrokerError
-from pyspark_amqp.options import Options, Use, read_options
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import Options, read_options
 from pyspark_amqp.source.lease import LeaseLostError
 from pyspark_amqp.source.lease_stream import LeaseStreamReader
 from pyspark_amqp.wire.broker_client import opened

@@ -15,7 +15,8 @@ from broker.app import App
 from broker.message import opaque_message, read_message
 from pyspark_amqp.errors import BrokerError, DataLossError, FencedError, GoneError, UnreachableError
 from pyspark_amqp.option_kinds import Position
-from pyspark_amqp.options import Options, Use, read_options
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import Options, read_options
 from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS, schema_of
 from pyspark_amqp.source import events
 from pyspark_amqp.source.lease import Lease

@@ -15,7 +15,8 @@ from proton import Endpoint, Transport
 
 from broker import Broker
 from pyspark_amqp.errors import BrokerError, GoneError, UnreachableError
-from pyspark_amqp.options import Options, Use, read_options
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import Options, read_options
 from pyspark_amqp.wire.broker_client import opened
 from pyspark_amqp.wire.connection import DIAL_S, Connection, connect, connected
 from pyspark_amqp.wire.consuming import copied, lease_slice

@@ -9,7 +9,8 @@ import pytest
 
 from broker import Broker
 from pyspark_amqp.errors import BrokerError
-from pyspark_amqp.options import Options, Use, read_options
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import Options, read_options
 from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS
 from pyspark_amqp.source import events
 from tests.support import postgres
