@@ -42,8 +42,11 @@ from broker.tls_settings import TlsSettings
 
 ENVIRONMENT_PREFIX: Final = "JMS_BROKER_"
 
-OTHER_VARIABLES: Final = frozenset({"JMS_BROKER_CONFIG", "JMS_BROKER_URL"})
-"""Variables of the command line that are no settings: the settings file, and the broker's URL."""
+OTHER_VARIABLES: Final = frozenset(
+    {"JMS_BROKER_CONFIG", "JMS_BROKER_URL", "JMS_BROKER_CA", "JMS_BROKER_CERT", "JMS_BROKER_KEY"}
+)
+"""Variables of the command line that are no settings: the settings file, and a broker's URL with
+the files for TLS."""
 
 NEAREST: Final = 5
 """Known settings that the error of an unknown one names: all 50 would hide the right one."""

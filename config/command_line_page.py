@@ -23,7 +23,8 @@ behind any command prints what this page says; `jms-broker --install-completion`
 completion for the shell.
 
 Commands that talk to a broker take `--url amqp://USER:PASSWORD@HOST:PORT`, or the variable
-`JMS_BROKER_URL`, and talk to the broker on this machine without them. With `--json` a command
+`JMS_BROKER_URL`, and talk to the broker on this machine without them. With `amqps://` they use TLS,
+at port 5671 by default, with the files of `--ca`, `--cert` and `--key`. With `--json` a command
 prints one object a line. Without it, a list is a table on a terminal, and lines with tabs and a
 header in a pipe.
 

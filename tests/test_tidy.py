@@ -329,6 +329,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/sinks.py": "tests/interop/test_command_line_sinks.py",
     "broker/cli/queued.py": "tests/interop/test_command_line_management.py",
     "broker/cli/leases.py": "tests/interop/test_command_line_leases.py",
+    "broker/cli/wire.py": "tests/unit/cli/test_healthcheck.py",
     "broker/cli/nodes.py": "tests/interop/test_command_line_management.py",
     "broker/cli/messages.py": "tests/interop/test_command_line.py",
     "storage/sql/migrations/env.py": "what alembic runs; tests/unit/storage/sql/test_schema.py",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from broker.cli.broker_url import without_password
 from broker.cli.ending import EXIT_NOT_FOUND, fail
-from broker.cli.healthcheck import Unhealthy, offers_anonymous, url_of_settings
+from broker.cli.healthcheck import offers_anonymous, url_of_settings
+from broker.cli.wire import Unhealthy
 from broker.security.account import user_attributes, utc_text
 from broker.security.users import Users
 

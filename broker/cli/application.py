@@ -12,11 +12,12 @@ from broker import __version__
 from broker.cli import serve as server
 from broker.cli.acl import acl
 from broker.cli.backup import backup
+from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.commands import Commands
 from broker.cli.conformance import conformance
 from broker.cli.connections import connections
 from broker.cli.embed import embed
-from broker.cli.ending import EXIT_STATUSES
+from broker.cli.ending import EXIT_STATUSES, fail
 from broker.cli.events import events
 from broker.cli.leases import leases
 from broker.cli.messages import browse, receive, send
@@ -96,11 +97,14 @@ def healthcheck(
     url: Annotated[
         str | None,
         typer.Option(
-            help="The broker, amqp://USER:PASSWORD@HOST:PORT. [default: the one that"
+            help="The broker, amqp://USER:PASSWORD@HOST:PORT or amqps://… [default: the one that"
             " `jms-broker serve` starts here]",
             show_default=False,
         ),
     ] = None,
+    ca: Ca = None,
+    cert: Cert = None,
+    key: Key = None,
     config: Annotated[
         Path | None,
         typer.Option(envvar=server.CONFIG_VARIABLE, help="The TOML file with its settings."),
@@ -112,7 +116,11 @@ def healthcheck(
     """Exit with 0 if a broker opens and closes a connection, else with 1 and the reason."""
     from broker.cli.healthcheck import run
 
-    run(url, config, timeout)
+    try:
+        tls = None if url is None else chosen_tls(url, ca=ca, cert=cert, key=key)
+    except ValueError as error:
+        fail(str(error))
+    run(url, config, timeout, tls=tls)
 
 
 application.command()(events)

@@ -15,7 +15,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Any, Final
 
 from proton import (
     Data,
@@ -24,14 +24,18 @@ from proton import (
     Message,
     ProtonException,
     Sender,
+    SSLDomain,
     Timeout,
     symbol,
 )
 from proton.reactor import ApplicationEvent, Copy, EventInjector, LinkOption
 from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached
 
+from broker.amqp.sasl import EXTERNAL, PLAIN
 from broker.cli.broker_url import split_url, without_password
+from broker.cli.client_tls import AMQPS, ClientTls
 from broker.cli.ending import EXIT_FAILURE, EXIT_NOT_FOUND
+from broker.cli.refused_connection import why_refused
 
 CONNECT_TIMEOUT_S: Final = 10.0
 
@@ -227,13 +231,14 @@ def send(
     capability: str | None,
     timeout_s: float,
     confirmed: Callable[[], None],
+    tls: ClientTls | None = None,
 ) -> int:
     """Send one message for each body; return their number when the broker has accepted all.
 
     Call `confirmed` for each accepted message. Raise ClientError if a message is not accepted, or
     if the broker is silent for `timeout_s` seconds while a message waits for it.
     """
-    with connected(url, timeout_s) as connection:
+    with connected(url, timeout_s, tls=tls) as connection:
         sender = connection.create_sender(address, options=Capabilities(capability)).link
         assert isinstance(sender, Sender)
         outgoing = Outgoing(sender, confirmed)
@@ -277,6 +282,7 @@ def receive(
     count: int | None,
     timeout_s: float | None,
     create: bool = False,
+    tls: ClientTls | None = None,
 ) -> Iterator[Message]:
     """Yield messages, each accepted when the next is requested.
 
@@ -284,7 +290,7 @@ def receive(
     never). The receiver never gives credit for more than `count`. Raise ClientError if there is no
     such node and `create` is false.
     """
-    with connected(url, CONNECT_TIMEOUT_S) as connection:
+    with connected(url, CONNECT_TIMEOUT_S, tls=tls) as connection:
         wanted_node = Capabilities(capability, None if create else EXISTING_NODE)
         receiver = _receiver(connection, address, wanted_node)
         incoming = Incoming(receiver)
@@ -301,13 +307,19 @@ def receive(
 
 
 def browse(
-    url: str, address: str, *, capability: str | None, count: int | None, timeout_s: float
+    url: str,
+    address: str,
+    *,
+    capability: str | None,
+    count: int | None,
+    timeout_s: float,
+    tls: ClientTls | None = None,
 ) -> Iterator[Message]:
     """Yield the messages of a queue and leave them there; end after the last one, or after `count`.
 
     Raise ClientError if there is no such node, or no answer for `timeout_s` seconds.
     """
-    with connected(url, timeout_s) as connection:
+    with connected(url, timeout_s, tls=tls) as connection:
         receiver = _receiver(connection, address, Copy(), Capabilities(capability, EXISTING_NODE))
         incoming = Incoming(receiver)
         taken = 0
@@ -340,24 +352,47 @@ def _receiver(
 
 
 @contextmanager
-def connected(url: str, timeout_s: float) -> Iterator[BlockingConnection]:
+def connected(
+    url: str, timeout_s: float, *, tls: ClientTls | None = None
+) -> Iterator[BlockingConnection]:
     """Connect to `url` for the block; raise ClientError for any failure of the connection in it.
 
-    Each wait is limited to `timeout_s` seconds. Raise URLError if `url` names no broker.
+    Each wait is limited to `timeout_s` seconds. `tls` has the files for amqps://; without it the
+    authorities of this machine are trusted. Raise URLError if `url` names no broker, ClientTlsError
+    if a file cannot be used.
     """
-    split_url(url)
+    parts = split_url(url)
+    used = (tls or ClientTls()) if parts.scheme == AMQPS else None
+    options = {} if used is None else _tls_options(used, has_user=bool(parts.username))
     place = without_password(url)
     connection = None
     try:
-        connection = BlockingConnection(url, timeout=timeout_s)
+        connection = BlockingConnection(url, timeout=timeout_s, **options)
         yield connection
     except Timeout:
         raise ClientError(f"{place}: no answer for {timeout_s:g} s") from None
     except (ProtonException, OSError, ValueError) as error:
-        raise ClientError(f"{place}: {_readable(error)}") from None
+        told = _readable(error)
+        reason = why_refused(url, told, timeout_s, tls=used) if connection is None else None
+        raise ClientError(f"{place}: {reason or told}") from None
     finally:
         if connection is not None:
             _close(connection)
+
+
+def _tls_options(tls: ClientTls, *, has_user: bool) -> dict[str, Any]:
+    """Return Proton's options for `tls`. Raise ClientTlsError if a file cannot be used."""
+    tls.context()  # Proton would call each wrong file an SSL failure
+    domain = SSLDomain(SSLDomain.MODE_CLIENT)
+    if tls.ca is not None:
+        domain.set_trusted_ca_db(str(tls.ca))
+    domain.set_peer_authentication(SSLDomain.VERIFY_PEER_NAME)
+    options: dict[str, Any] = {"ssl_domain": domain}
+    if tls.cert is not None:
+        domain.set_credentials(str(tls.cert), str(tls.key_file()), None)
+        # Proton prefers EXTERNAL to the user that the URL names
+        options["allowed_mechs"] = PLAIN if has_user else EXTERNAL
+    return options
 
 
 def _close(connection: BlockingConnection) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import typer
 
 from broker.cli.broker_url import URLError
+from broker.cli.client_tls import ClientTlsError
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -48,7 +49,7 @@ def errors_told() -> Iterator[None]:
             yield
     except ClientError as error:
         fail(str(error), error.exit_status)
-    except URLError as error:
+    except (URLError, ClientTlsError) as error:
         fail(str(error), EXIT_USAGE)
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.ending import errors_told
 from broker.cli.messages import ANSWER_TIMEOUT_S, LOCAL, Url
 
@@ -48,12 +49,15 @@ class NodeKind(Enum):
 
 @dataclass(frozen=True)
 class BrokerAt:
-    """The options that name the broker and the user, and limit the wait for answers in seconds."""
+    """The options for the broker, the user, the wait for answers in seconds, and TLS."""
 
     url: Url = LOCAL
     user: User = None
     password: Password = None
     timeout: Timeout = ANSWER_TIMEOUT_S
+    ca: Ca = None
+    cert: Cert = None
+    key: Key = None
 
     @contextmanager
     def opened(self) -> Iterator[Requests]:
@@ -64,10 +68,12 @@ class BrokerAt:
         with errors_told():
             from broker.cli.requests import managed, with_user
 
+            tls = chosen_tls(self.url, ca=self.ca, cert=self.cert, key=self.key)
             password = self.password
             if self.user is not None and password is None:
                 password = typer.prompt("Password", hide_input=True, err=True)
-            with managed(with_user(self.url, self.user, password), self.timeout) as requests:
+            url = with_user(self.url, self.user, password)
+            with managed(url, self.timeout, tls=tls) as requests:
                 yield requests
 
 

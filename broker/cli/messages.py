@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.ending import errors_told, fail
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ def send(
         float,
         typer.Option(min=0.001, help="Give up when the broker is silent for so many seconds."),
     ] = ANSWER_TIMEOUT_S,
+    ca: Ca = None,
+    cert: Cert = None,
+    key: Key = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Send messages: TEXT, files, or a message for each line of standard input."""
@@ -83,6 +87,7 @@ def send(
             capability=capability.value if capability else None,
             timeout_s=timeout,
             confirmed=progress.one,
+            tls=chosen_tls(url, ca=ca, cert=cert, key=key),
         )
     typer.echo(f'{{"sent": {sent}}}' if json else f"sent {sent}")
 
@@ -104,6 +109,9 @@ def receive(
             "--create", help="Create ADDRESS where it is not there, if the broker allows it."
         ),
     ] = False,
+    ca: Ca = None,
+    cert: Cert = None,
+    key: Key = None,
     json: Json = False,
 ) -> None:
     """Take messages from a queue or topic and print them, until --count, --timeout or ^C."""
@@ -117,6 +125,7 @@ def receive(
             count=count,
             timeout_s=timeout,
             create=create,
+            tls=chosen_tls(url, ca=ca, cert=cert, key=key),
         )
         received = _print_all(messages, as_json=json, expected=count)
     if count is not None and received < count:
@@ -132,6 +141,9 @@ def browse(
         float,
         typer.Option(min=0.001, help="Give up when the broker is silent for so many seconds."),
     ] = ANSWER_TIMEOUT_S,
+    ca: Ca = None,
+    cert: Cert = None,
+    key: Key = None,
     json: Json = False,
 ) -> None:
     """Print the messages of a queue and leave them there."""
@@ -144,6 +156,7 @@ def browse(
             capability=capability.value if capability else None,
             count=count,
             timeout_s=timeout,
+            tls=chosen_tls(url, ca=ca, cert=cert, key=key),
         )
         _print_all(messages, as_json=json, expected=count)
 

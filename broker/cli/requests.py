@@ -14,6 +14,7 @@ from proton.utils import BlockingConnection, SendException
 
 from broker.cli.broker_url import split_url
 from broker.cli.client import ClientError, connected
+from broker.cli.client_tls import ClientTls
 from broker.cli.ending import EXIT_FAILURE, EXIT_FORBIDDEN, EXIT_NOT_FOUND
 
 MANAGEMENT: Final = "$management"
@@ -154,9 +155,9 @@ class Requests:
 
 
 @contextmanager
-def managed(url: str, timeout_s: float) -> Iterator[Requests]:
+def managed(url: str, timeout_s: float, *, tls: ClientTls | None = None) -> Iterator[Requests]:
     """Connect to the `$management` of the broker at `url` for the block."""
-    with connected(url, timeout_s) as connection:
+    with connected(url, timeout_s, tls=tls) as connection:
         yield Requests(connection)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from broker.cli.client_tls import Ca, Cert, Key
 from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_STATUSES, EXIT_USAGE, fail
 from broker.cli.managing import BrokerAt, Json, Timeout, taking
@@ -43,7 +44,8 @@ Url = Annotated[
     str | None,
     typer.Option(
         envvar="JMS_BROKER_URL",
-        help="A running broker, amqp://USER:PASSWORD@HOST:PORT, that is to change its own file."
+        help="A running broker, amqp://USER:PASSWORD@HOST:PORT or amqps://…, that is to change its"
+        " own file."
         " Wins over the environment's settings.",
         show_default=False,
     ),
@@ -73,6 +75,9 @@ class Place:
     user: Administrator = None
     password: AdministratorPassword = None
     timeout: Timeout = ANSWER_TIMEOUT_S
+    ca: Ca = None
+    cert: Cert = None
+    key: Key = None
 
     @contextmanager
     def opened(self) -> Iterator[UserStore]:
@@ -81,7 +86,15 @@ class Place:
         if url is not None:
             from broker.cli.accounts import BrokerAccounts
 
-            at = BrokerAt(url, self.user, self.password, self.timeout)
+            at = BrokerAt(
+                url,
+                self.user,
+                self.password,
+                self.timeout,
+                ca=self.ca,
+                cert=self.cert,
+                key=self.key,
+            )
             with at.opened() as requests:
                 yield BrokerAccounts(requests, url)
             return

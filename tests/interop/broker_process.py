@@ -24,6 +24,7 @@ READY: Final = re.compile(
     r"^ready (?P<url>amqp://\S+) store=(?P<store>\S+) pid=(?P<pid>\d+)( http=(?P<http>\S+))?"
     r"( \S+=amqps?://\S+)*$"
 )
+LISTENER: Final = re.compile(r" (\S+)=(amqps?://\S+)")
 READY_SECONDS: Final = 30
 STOP_SECONDS: Final = 15
 """Maximum number of seconds for a stop; the broker promises ten."""
@@ -103,7 +104,8 @@ class Broker:
 class BrokerProcess(Broker):
     """One running broker. `url` is where it listens, `log` the file with everything it printed.
 
-    `http_url` is empty unless the settings have a port for HTTP.
+    `http_url` is empty unless the settings have a port for HTTP. `listeners` has the URLs of its
+    further listeners by their names.
     """
 
     def __init__(
@@ -122,6 +124,7 @@ class BrokerProcess(Broker):
         config.write_text(settings if "store = " in settings else f'store = "memory"\n{settings}')
         self.log: Final = folder / "broker.log"
         self.http_url = ""
+        self.listeners: Final[dict[str, str]] = {}
         self._lines: Final[SimpleQueue[str]] = SimpleQueue()
         self._process: Final = subprocess.Popen(
             program or [*command(), "serve", "--port", "0", "--config", str(config)],
@@ -152,6 +155,7 @@ class BrokerProcess(Broker):
                 printed += line
                 if ready := READY.match(line.rstrip()):
                     self.http_url = ready["http"] or ""
+                    self.listeners.update(LISTENER.findall(line))
                     return ready["url"]
         except Empty:
             pass

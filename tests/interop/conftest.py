@@ -24,11 +24,13 @@ from tests.interop.broker_process import (
     Broker,
     BrokerProcess,
 )
+from tests.interop.secured_broker import SecuredBroker
 
 NEED_PROTON: Final = {
     "test_command_line.py",
     "test_command_line_held.py",
     "test_command_line_management.py",
+    "test_command_line_tls.py",
     "test_command_line_users.py",
     "test_qpid_jms_mapping.py",
     *(path.name for path in Path(__file__).parent.glob("test_qpid_proton_*.py")),
@@ -87,6 +89,15 @@ def strict_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         settings=STRICT,
         variables={"JMS_BROKER_USER": USER, "JMS_BROKER_PASSWORD": PASSWORD},
     )
+    yield process
+    assert process.running, f"the broker died, see {process.log}"
+    assert process.stop() == 0
+
+
+@pytest.fixture(scope="session")
+def secured_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """Yield a broker with TLS, certificates, SCRAM and rules."""
+    process = SecuredBroker(tmp_path_factory.mktemp("secured-broker"))
     yield process
     assert process.running, f"the broker died, see {process.log}"
     assert process.stop() == 0

@@ -27,7 +27,8 @@ from broker.amqp.performatives import Begin, Close, Error, Open, Performative
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SaslMechanisms, SaslOutcome
 from broker.app import App
 from broker.cli.application import application
-from broker.cli.healthcheck import Unhealthy, check, url_of_settings
+from broker.cli.healthcheck import check, url_of_settings
+from broker.cli.wire import Unhealthy
 from broker.compiled import SLOWER, is_compiled
 from broker.settings import MEMORY, Settings
 
@@ -46,8 +47,13 @@ def amqp(performative: Performative) -> bytes:
     return out.getvalue()
 
 
-ANYBODY = SASL_HEADER + sasl(SaslMechanisms(["PLAIN", "ANONYMOUS"]))
-USERS_ONLY = SASL_HEADER + sasl(SaslMechanisms(["PLAIN"]))
+def offering(*mechanisms: str) -> bytes:
+    """Return a broker's first answer."""
+    return SASL_HEADER + sasl(SaslMechanisms(list(mechanisms)))
+
+
+ANYBODY = offering("PLAIN", "ANONYMOUS")
+USERS_ONLY = offering("PLAIN")
 LET_IN = sasl(SaslOutcome(SASL_OK))
 REFUSED = sasl(SaslOutcome(SASL_AUTH))
 OPENED = AMQP_HEADER + amqp(Open(container_id="broker"))
@@ -148,6 +154,12 @@ def test_down(answer: bytes, told: str) -> None:
     text = str(verdict.value)
     assert text.startswith(f"{place} {told}")
     assert "\n" not in text
+
+
+def test_a_user_is_not_tried_without_plain() -> None:
+    with answering(offering("SCRAM-SHA-256")) as place, pytest.raises(Unhealthy) as verdict:
+        check(f"amqp://alice:sesame@{place}", PATIENCE_S)
+    assert str(verdict.value).startswith(f"{place} does not offer PLAIN here (SCRAM-SHA-256): use")
 
 
 CREDENTIALS = [
