@@ -33,13 +33,21 @@ READER: Final = "reader"
 
 READER_PASSWORD: Final = "daisy"
 
+SCRAM_512: Final = "scram512"
+"""A user who may log in by SCRAM-SHA-512 only."""
+
+APPLICATIONS: Final = {
+    SCRAM_512: "rose",
+    "hasty": "violet",
+    "mistyped": "clover",
+    "neighbour": "lily",
+}
+"""Further users of the role application, with their passwords: of one test each."""
+
 STORE_PASSWORD: Final = "changeit"
 """The password of the stores for Java."""
 
 RULES: Final = """\
-[roles]
-reading = ["reader"]
-
 [[rule]]
 id = "reading-connect"
 who = ["role:reading"]
@@ -142,4 +150,10 @@ def _write_users(folder: Path) -> None:
     users = Users(folder / "jms-broker.users")
     users.add(USER, PASSWORD, roles=["admin"])
     users.add(SHOP, SHOP_PASSWORD, roles=["application"], certificates=[SHOP_NAME])
-    users.add(READER, READER_PASSWORD, roles=["none"])
+    users.add(READER, READER_PASSWORD, roles=["reading"])
+    for name, password in APPLICATIONS.items():
+        users.add(name, password, roles=["application"])
+    text = users.file.read_text()
+    alone = f'name = "{SCRAM_512}"\n'
+    assert alone in text
+    users.file.write_text(text.replace(alone, f'{alone}mechanisms = ["SCRAM-SHA-512"]\n'))

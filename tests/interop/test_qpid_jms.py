@@ -21,6 +21,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.interop.broker_process import PASSWORD, USER, Broker
+from tests.interop.secured_broker import SecuredBroker
 
 pytestmark = pytest.mark.slow
 
@@ -72,13 +73,19 @@ def verdicts(
     maven: str,
     broker: Broker,
     strict_broker: Broker,
+    secured_broker: SecuredBroker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Verdict]:
     """Return the results of the selected JUnit tests, which run when this is first asked for."""
     output = tmp_path_factory.mktemp("maven") / "output.txt"
     tests = ",".join(selected(request))
-    strict = f"-Dbroker.strict.url={strict_broker.url}"
-    found = run_maven([maven, strict, f"-Dtest={tests}"], url=broker.url, output=output)
+    others = [
+        f"-Dbroker.strict.url={strict_broker.url}",
+        f"-Dbroker.secured.asking={secured_broker.tls_url()}",
+        f"-Dbroker.secured.demanding={secured_broker.tls_url(listener='demanding')}",
+        f"-Dbroker.secured.folder={secured_broker.folder}",
+    ]
+    found = run_maven([maven, *others, f"-Dtest={tests}"], url=broker.url, output=output)
     if not found:
         pytest.fail(f"Maven ran no test:\n{output.read_text()[-5000:]}", pytrace=False)
     return found
