@@ -24,6 +24,7 @@ from _pytest.mark import ParameterSet
 
 from tests.interop.broker_process import PASSWORD, ROOT, USER, Broker
 from tests.interop.conftest import not_available
+from tests.interop.secured_broker import SecuredBroker
 
 INSTALL_SECONDS: Final = 600
 RUN_SECONDS: Final = 180
@@ -129,7 +130,14 @@ def selected(request: pytest.FixtureRequest, test: str) -> list[str]:
     ]
 
 
-def run(command: list[str], folder: Path, *, broker: Broker, strict: Broker) -> Report:
+def run(
+    command: list[str],
+    folder: Path,
+    *,
+    broker: Broker,
+    strict: Broker,
+    secured: SecuredBroker | None = None,
+) -> Report:
     """Run a program to its end, for RUN_SECONDS at most; its output stays in `folder`.
 
     The program's lines say whether a case passed, not its exit code.
@@ -142,6 +150,12 @@ def run(command: list[str], folder: Path, *, broker: Broker, strict: Broker) -> 
         "BROKER_USER": USER,
         "BROKER_PASSWORD": PASSWORD,
     }
+    if secured is not None:
+        environment |= {
+            "BROKER_SECURED_URL": secured.tls_url(),
+            "BROKER_SECURED_DEMANDING": secured.tls_url(listener="demanding"),
+            "BROKER_SECURED_FOLDER": str(secured.folder),
+        }
     with lines.open("w") as output, printed.open("w") as errors:
         process = subprocess.Popen(
             command,

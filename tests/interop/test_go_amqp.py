@@ -9,11 +9,12 @@ import pytest
 
 from tests.interop.broker_process import Broker
 from tests.interop.foreign_client import ForeignClient, Report, install, run, selected
+from tests.interop.secured_broker import SecuredBroker
 
 pytestmark = pytest.mark.slow
 
 CLIENT: Final = ForeignClient("go_amqp", sources="*.go", needs=["go"])
-SOURCES: Final = ["go.mod", "go.sum", "harness.go", "hello.go", "cases.go"]
+SOURCES: Final = ["go.mod", "go.sum", "harness.go", "hello.go", "cases.go", "secured.go"]
 
 
 def built() -> Path:
@@ -39,13 +40,14 @@ def report(
     request: pytest.FixtureRequest,
     broker: Broker,
     strict_broker: Broker,
+    secured_broker: SecuredBroker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Report:
     """Return the results of the selected cases, which run when this is first asked for."""
     CLIENT.need()
     command = [str(built()), *selected(request, test_go_amqp.__name__)]
     folder = tmp_path_factory.mktemp("go_amqp")
-    return run(command, folder, broker=broker, strict=strict_broker)
+    return run(command, folder, broker=broker, strict=strict_broker, secured=secured_broker)
 
 
 @pytest.mark.parametrize("case", CLIENT.cases())

@@ -10,6 +10,7 @@ import pytest
 
 from tests.interop.broker_process import Broker
 from tests.interop.foreign_client import ForeignClient, Report, install, run, selected
+from tests.interop.secured_broker import SecuredBroker
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +33,7 @@ def report(
     request: pytest.FixtureRequest,
     broker: Broker,
     strict_broker: Broker,
+    secured_broker: SecuredBroker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Report:
     """Return the results of the selected cases, which run when this is first asked for."""
@@ -41,7 +43,7 @@ def report(
     for source in CLIENT.folder.glob("*.js"):
         shutil.copy(source, folder)
     command = ["node", "main.js", *selected(request, test_rhea.__name__)]
-    return run(command, folder, broker=broker, strict=strict_broker)
+    return run(command, folder, broker=broker, strict=strict_broker, secured=secured_broker)
 
 
 @pytest.mark.parametrize("case", CLIENT.cases())

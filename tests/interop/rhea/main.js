@@ -5,6 +5,8 @@ const childProcess = require('node:child_process');
 const path = require('node:path');
 const { promisify } = require('node:util');
 const { Inbox, accepted, assert, next, rhea, run, shows } = require('./harness.js');
+require('./secured.js');
+
 const { message: section, types } = rhea;
 const execFile = promisify(childProcess.execFile);
 
