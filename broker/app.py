@@ -18,6 +18,7 @@ from broker.links.authenticator import Authenticator
 from broker.links.container import Container, Watcher
 from broker.management.management import Management
 from broker.management.users import LoginRules
+from broker.net.connection_admission import connection_limits
 from broker.net.listener import Listeners
 from broker.net.login import Login
 from broker.net.users_watch import UsersWatch
@@ -97,7 +98,10 @@ class App:
         self.container.service = self._management()
         self.contents: LargeBodyStore | None = None
         self.listeners = Listeners(
-            self.container, settings.listeners(), stall_timeout_ms=settings.stall_timeout_ms
+            self.container,
+            settings.listeners(),
+            stall_timeout_ms=settings.stall_timeout_ms,
+            limits=connection_limits(settings),
         )
         self._users_watch: Final = self._watch_of_users()
         self.windows = Windows(self.store, self.journal, router.context.paging)

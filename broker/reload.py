@@ -10,6 +10,7 @@ import structlog
 
 from broker.address_settings import PlaceSettings
 from broker.app import App
+from broker.net.connection_admission import connection_limits
 from broker.net.log import configure_logging
 from broker.parts import access_of, limits_of, login_of
 from broker.policies import policies_of
@@ -30,6 +31,8 @@ FOR_NEW_CONNECTIONS: Final = frozenset(
         *("partial_bytes_max", "idle_time_out_ms", "handshake_timeout_ms", "stall_timeout_ms"),
         *("transactions_max", "transaction_operations_max", "transaction_bytes_max"),
         *("transaction_timeout_ms", "credit"),
+        *("connections_max", "unauthenticated_max", "unauthenticated_source_max"),
+        "limit_loopback",
     }
 )
 """Settings of connections and links: existing ones keep theirs."""
@@ -124,6 +127,7 @@ def apply(app: App, wanted: Settings) -> Reloaded:
     app.container.limits = limits
     app.container.credit = settings.credit
     app.listeners.stall_timeout_ms = settings.stall_timeout_ms
+    app.listeners.admission.limits = connection_limits(settings)
     configure_logging(settings.log.format, settings.log.level)
     app.settings = settings
     app.container.run_round()

@@ -160,6 +160,12 @@ class Settings(GeneralAddressSettings):
     acl_file: Path | None = None
     ownership: Literal["adopt", "strict"] = ADOPT
 
+    # how many may connect, and how many of them without a login
+    connections_max: Count = 20_000
+    unauthenticated_max: Count = 5000
+    unauthenticated_source_max: Count = 100
+    limit_loopback: bool = True
+
     # what a peer may ask of a connection (core spec 2.7.1 and 2.7.2)
     max_frame_size: Annotated[Number, Field(ge=512, le=2**31 - 1)] = 1024 * 1024
     channel_max: Annotated[Number, Field(ge=0, le=65535)] = 1023

@@ -13,6 +13,7 @@ class Stats:
         self.connections_opened: i64 = 0
         self.connections_closed: i64 = 0
         self.connections_refused: i64 = 0
+        self.connections_over_limit: i64 = 0
         self.authentication_failures: i64 = 0
         self.tls_handshakes_failed: i64 = 0
         self.logins_throttled: i64 = 0
@@ -55,6 +56,7 @@ class Stats:
             "connections_opened": self.connections_opened,
             "connections_closed": self.connections_closed,
             "connections_refused": self.connections_refused,
+            "connections_over_limit": self.connections_over_limit,
             "authentication_failures": self.authentication_failures,
             "tls_handshakes_failed": self.tls_handshakes_failed,
             "logins_throttled": self.logins_throttled,

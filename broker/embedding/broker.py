@@ -32,6 +32,8 @@ DEFAULTS: Final[dict[str, object]] = {
     # connections must not time out when a test advances the clock by an hour
     "idle_time_out_ms": 0,
     "handshake_timeout_ms": UINT_MAX,
+    # a test may open hundreds of connections in one turn of its event loop
+    "limit_loopback": False,
 }
 """Settings whose defaults differ from those of a broker that is served."""
 

@@ -64,6 +64,9 @@ class Transport:
     def write(self, chunks: list[bytes]) -> None:
         """Send `chunks` in order, as soon as the socket takes them."""
 
+    def entered(self) -> None:
+        """Note that the client has logged in, or has opened its connection without a login."""
+
     def unsent_bytes(self) -> i64:
         """Return the number of bytes that the socket has not taken yet."""
         return 0
@@ -293,7 +296,12 @@ class Peer(ConnectionOwner):
         """Let the client in."""
         self.identity = identity
         self._exchange = None
+        self._entered()
         self.connection.sasl_outcome(SASL_OK, self.container.clock.now_ms())
+
+    def _entered(self) -> None:
+        if self._transport is not None:
+            self._transport.entered()
 
     def rejected(self, reason: str) -> None:
         """Refuse the client: wrong credentials, or a way of login that is not allowed."""
@@ -327,6 +335,7 @@ class Peer(ConnectionOwner):
             self._refuse_connection(ConnectionFault(UNAUTHORIZED_ACCESS, str(refusal)))
             return
         self.is_open = True
+        self._entered()
         container.stats.connections_opened += 1
         self.connection.accept(
             offered_capabilities=list(OFFERED),

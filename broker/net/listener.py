@@ -9,6 +9,8 @@ from typing import Final
 
 from broker.links.container import Container
 from broker.listener_settings import ListenerSettings
+from broker.net.connection_admission import ConnectionAdmission
+from broker.net.connection_gate import ConnectionLimits
 from broker.net.loop_timer import LoopTimer
 from broker.net.socket_protocol import SocketProtocol
 
@@ -80,13 +82,20 @@ def listener_of(settings: ListenerSettings, container: Container) -> Listener:
 class Listeners:
     """All listeners of one container, and their connections.
 
-    `stall_timeout_ms` applies to new connections. Raise TlsError if certificates cannot be used.
+    `stall_timeout_ms` and `limits` apply to new connections. Raise TlsError if certificates cannot
+    be used.
     """
 
     def __init__(
-        self, container: Container, settings: Sequence[ListenerSettings], *, stall_timeout_ms: int
+        self,
+        container: Container,
+        settings: Sequence[ListenerSettings],
+        *,
+        stall_timeout_ms: int,
+        limits: ConnectionLimits,
     ) -> None:
         self.container: Final = container
+        self.admission: Final = ConnectionAdmission(container, limits)
         self.stall_timeout_ms = stall_timeout_ms
         self.each: Final = [listener_of(one, container) for one in settings]
         self.connections: Final[set[SocketProtocol]] = set()
@@ -100,6 +109,10 @@ class Listeners:
             await listener.listen(self)
         if any(listener.settings.tls is not None for listener in self.each):
             self._look_after_tls()
+
+    def admit(self, connection: SocketProtocol, host: str) -> bool:
+        """Return whether a new connection from `host` may stay; one that gives way is cut."""
+        return self.admission.admit(connection, host, present=len(self.connections))
 
     def _look_after_tls(self) -> None:
         self.watch_tls()

@@ -43,14 +43,16 @@ class SocketProtocol(asyncio.Protocol, Transport):
         # uvloop's transports do everything that asyncio's do, but are not derived from them
         transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH, low=WRITE_BUFFER_LOW)
-        container = self._listeners.container
-        if container.closing:
-            # accepted by the loop before the stop, handed over after it
+        listeners = self._listeners
+        container = listeners.container
+        entrance = entrance_of(transport, self._listener)
+        # if closing: accepted by the loop before the stop, handed over after it
+        if container.closing or not listeners.admit(self, entrance.host):
             transport.abort()
             return
         self._transport = transport
-        self._listeners.connections.add(self)
-        self._peer = Peer(container, self, entrance_of(transport, self._listener))
+        listeners.connections.add(self)
+        self._peer = Peer(container, self, entrance)
 
     def data_received(self, data: bytes) -> None:
         if self._peer is not None:
@@ -64,6 +66,7 @@ class SocketProtocol(asyncio.Protocol, Transport):
         self._transport = None
         self._peer = None
         self._listeners.connections.discard(self)
+        self._listeners.admission.leave(self)
         self._cancel_stall()
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
@@ -138,6 +141,9 @@ class SocketProtocol(asyncio.Protocol, Transport):
             self._reading = False
             if not self._paused:
                 transport.pause_reading()
+
+    def entered(self) -> None:
+        self._listeners.admission.leave(self)
 
     def unsent_bytes(self) -> int:
         return 0 if self._transport is None else self._transport.get_write_buffer_size()

@@ -12,7 +12,8 @@ BOTH: Final = (SQLITE, MEMORY)
 
 STALL: Final = "stall_timeout_ms = 3000\n"
 
-WITH_A_USER: Final = f'user = "{USER}"\npassword = "{PASSWORD}"\n'
+WITH_A_USER: Final = f'user = "{USER}"\npassword = "{PASSWORD}"\nlimit_loopback = false\n'
+"""All 400 logins are to wait for their password check: none gives way to the limit of a source."""
 
 ATTACKS: Final[dict[str, Attack]] = {
     "hoarding": Attack(

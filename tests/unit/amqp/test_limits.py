@@ -70,6 +70,12 @@ HITS: Final = {
     "idle_time_out_ms": "amqp/test_deadlines.py::test_an_idle_peer_is_told_and_left",
     "stall_timeout_ms": "net/test_socket_protocol.py"
     "::test_a_stalled_reader_is_cut_off_and_takes_no_message_along",
+    "connections_max": "net/test_connection_admission.py"
+    "::test_above_the_number_of_connections_only_those_without_a_login_give_way",
+    "unauthenticated_max": "net/test_connection_admission.py"
+    "::test_silent_connections_do_not_keep_a_healthy_client_out",
+    "unauthenticated_source_max": "net/test_connection_admission.py"
+    "::test_a_source_has_only_so_many_connections_without_a_login",
     "transactions_max": "links/test_transactions.py"
     "::test_a_connection_has_only_so_many_transactions",
     "transaction_operations_max": "links/test_transactions.py"
@@ -130,7 +136,7 @@ NO_LIMITS: Final = {
         "expiry",
         "log",
         "address",
-        *("listener", "tls", "plain", "acl_file", "ownership"),
+        *("listener", "tls", "plain", "acl_file", "ownership", "limit_loopback"),
     ),
     *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms", "disk_free_min"),
     *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms", "hold_ms"),
