@@ -156,7 +156,7 @@ class Settings(GeneralAddressSettings):
     password: SecretStr | None = None
     password_file: Path | None = None
 
-    # who may do what; None: what the built-in roles allow
+    # who may do what, and how much; None: what the built-in roles allow
     acl_file: Path | None = None
     ownership: Literal["adopt", "strict"] = ADOPT
 

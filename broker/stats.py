@@ -18,6 +18,7 @@ class Stats:
         self.tls_handshakes_failed: i64 = 0
         self.logins_throttled: i64 = 0
         self.access_denied: i64 = 0
+        self.user_limits_reached: i64 = 0
         self.links_revoked: i64 = 0
         self.connections_revoked: i64 = 0
         self.links_attached: i64 = 0
@@ -61,6 +62,7 @@ class Stats:
             "tls_handshakes_failed": self.tls_handshakes_failed,
             "logins_throttled": self.logins_throttled,
             "access_denied": self.access_denied,
+            "user_limits_reached": self.user_limits_reached,
             "links_revoked": self.links_revoked,
             "connections_revoked": self.connections_revoked,
             "links_attached": self.links_attached,

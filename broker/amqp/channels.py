@@ -39,6 +39,14 @@ class Channels:
         self.check_range(channel)
         raise ConnectionFault(NOT_ALLOWED, f"no session on channel {channel}")
 
+    def mapped(self) -> list[Session]:
+        """Return the sessions that neither end has ended."""
+        return [
+            session
+            for session in self.sessions
+            if session is not None and session.state is SessionState.MAPPED
+        ]
+
     def hold_unsettled(self) -> bool:
         """Return whether the peer has deliveries of any session that it has not settled."""
         for session in self.sessions:

@@ -303,8 +303,9 @@ class Connection:
     def _on_begin(self, channel: i64, begin: Begin) -> None:
         if begin.remote_channel >= 0:
             raise ConnectionFault(NOT_ALLOWED, "an answer to a begin that was never sent")
-        ours = self.channels.claim(channel)
-        self.channels.add(Session(self, begin, channel=channel, our_channel=ours))
+        session = Session(self, begin, channel=channel, our_channel=self.channels.claim(channel))
+        self.channels.add(session)
+        self.owner.session_begun(session)
 
     # -- open and close
 
@@ -462,10 +463,9 @@ class Connection:
 
     def deadline_at(self, deadline_ms: i64) -> None:
         """Make the owner call `tick` no later than `deadline_ms`."""
-        if deadline_ms == NO_DEADLINE:
-            return
-        if self.next_deadline_ms == NO_DEADLINE or deadline_ms < self.next_deadline_ms:
-            self.next_deadline_ms = deadline_ms
+        sooner = earlier(self.next_deadline_ms, deadline_ms)
+        if sooner != self.next_deadline_ms:
+            self.next_deadline_ms = sooner
             self.owner.deadline_changed()
 
     def tick(self, now_ms: i64) -> None:

@@ -60,6 +60,9 @@ class ConnectionOwner:
     def outgoing_attached(self, link: OutgoingLink, attach: Attach) -> None:
         """Answer at once with `link.accept` or `link.refuse`: the peer is to receive on `link`."""
 
+    def session_begun(self, session: Session) -> None:
+        """Handle a session that the peer has begun, and that is answered; it may be ended."""
+
     @abstractmethod
     def session_ended(self, session: Session) -> None:
         """Handle the end of a session whose connection continues.

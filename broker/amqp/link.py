@@ -61,6 +61,7 @@ class Link:
         asked = self.asked
         assert asked is not None
         self.state = link_after(self.state, LinkEvent.ATTACH_OUT)
+        self.session.attached += 1
         self.session.put(
             Attach(
                 name=self.name,
@@ -83,6 +84,7 @@ class Link:
         if self.state is not LinkState.ATTACHED:
             return
         self.state = link_after(self.state, LinkEvent.DETACH_OUT)
+        self.session.attached -= 1
         self.session.flush_accepted()
         error: Error | None = None if fault is None else error_of(fault)
         self.session.put(Detach(handle=self.our_handle, closed=closed, error=error))
@@ -94,6 +96,7 @@ class Link:
         answer = self.state is LinkState.ATTACHED
         self.state = link_after(self.state, LinkEvent.DETACH_IN)
         if answer:
+            self.session.attached -= 1
             self.end(closed=detach.closed)
             self.session.flush_accepted()
             detach_error = self.detach_error
@@ -105,6 +108,7 @@ class Link:
         attached = self.state is LinkState.ATTACHED
         self.state = LinkState.DETACHED
         if attached:
+            self.session.attached -= 1
             self.end(closed=False)
 
     def end(self, *, closed: bool) -> None:

@@ -64,7 +64,10 @@ NO_ECHO: Final[i64] = -1
 
 @final
 class Session:
-    """A session that the peer began on `channel`; the broker answers on `our_channel`."""
+    """A session that the peer began on `channel`; the broker answers on `our_channel`.
+
+    `attached` is the number of its links that are attached.
+    """
 
     def __init__(
         self, connection: Connection, begin: Begin, *, channel: i64, our_channel: i64
@@ -77,6 +80,7 @@ class Session:
             connection.limits.incoming_window, begin.next_outgoing_id
         )
         self.outgoing_window: Final = OutgoingWindow(begin.incoming_window)
+        self.attached: i64 = 0
         self.next_delivery_id: i64 = 0
         self.unsettled_out: Final = UnsettledDeliveries()
         self.accepted: Final = AcceptedRange()

@@ -63,8 +63,9 @@ def check(file: File, json: Json = False) -> None:
     with _loaded(file) as rules:
         problems = rules.check()
         own = [rule for rule in rules.rules if not rule.is_built_in]
+        limits = f", limits {len(rules.limits)}" if rules.limits else ""
     if not problems and not json:
-        typer.echo(f"{file}: sound: rules {len(own)}, roles {len(rules.roles)}")
+        typer.echo(f"{file}: sound: rules {len(own)}, roles {len(rules.roles)}{limits}")
     elif problems:
         print_records(
             [{"rule": each.rule, "problem": each.text} for each in problems],
@@ -82,9 +83,13 @@ def show(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Print the rules of a file, ordered by id. Their order in the file means nothing."""
+    """Print the rules of a file, ordered by id, and its limits.
+
+    The order of rules in the file means nothing. Limits are numbered in the order of the file.
+    """
     with _loaded(file) as rules:
         records = [rule.record() for rule in rules.rules if built_in or not rule.is_built_in]
+        records += [limit.record() for limit in rules.limits]
     print_records(records, COLUMNS, as_json=json)
 
 
@@ -113,21 +118,25 @@ def explain(
 ) -> None:
     """Print whether a user may do something, by which rule, and which rules nearly match.
 
-    The exit status is 0 whatever the decision is.
+    The limits of the user are printed, too. The exit status is 0 whatever the decision is.
     """
     from broker.security.entrance import Entrance
     from broker.security.identity import Identity
 
     asked = canonical(resource, verb)
+    identity = Identity(user, roles=frozenset(role or ()), mechanism=mechanism)
     with _loaded(file) as rules:
+        limits = rules.limits_of(identity).text()
         explanation = rules.explain(
-            Identity(user, roles=frozenset(role or ()), mechanism=mechanism),
+            identity,
             verb,
             asked,
             entrance=Entrance(listener=listener, kind="amqp", host=address, is_tls=tls),
             client_id=client_id,
         )
     record = explanation.record()
+    if limits:
+        record["limits"] = limits
     if not json:
         near = [f"{each.rule} ({each.failed})" for each in explanation.near_misses]
         record["near_misses"] = ", ".join(near)

@@ -128,12 +128,16 @@ def demand_node(peer: Peer, verb: str, address: Address, *, creates: bool = True
 
 
 def demand_creating(peer: Peer, address: Address) -> None:
-    """Raise NotPermitted if there is no node of `address`, and the client may not create it."""
+    """Raise NotPermitted if there is no node of `address`, and the client may not create it.
+
+    Raise LimitReached if its user has created too many.
+    """
     if address.is_temporary or is_nobodys(address):
         return
     if _is_missing(peer.container.router, address):
         node = address.topic() if address.kind == TOPIC else address
         peer.demand(CREATE, node_resource(node))
+        peer.container.user_limits.check_node(peer)
 
 
 def demand_relay(peer: Peer) -> None:
@@ -193,8 +197,12 @@ def find_identified(peer: Peer, verb: str, text: str) -> Subscription | None:
 
 
 def demand_temporary(peer: Peer, kind: str) -> None:
-    """Raise NotPermitted unless the client may have the broker create a node of `kind` for it."""
+    """Raise NotPermitted unless the client may have the broker create a node of `kind` for it.
+
+    Raise LimitReached if its user has created too many nodes.
+    """
     peer.demand(CREATE, Resource(TEMPORARY, kind))
+    peer.container.user_limits.check_node(peer)
 
 
 def demand_subscription(peer: Peer, verb: str, subscription: Subscription) -> None:

@@ -36,6 +36,7 @@ from broker.links.memory_guard import MemoryGuard
 from broker.links.rights_review import RightsReview
 from broker.links.service import Service, ServiceNode
 from broker.links.uniqueness import Claim, ContainerIdVerdict, collide, verdict
+from broker.links.user_limits import UserLimitChecks
 from broker.routing.addresses.address import MANAGEMENT, Address
 from broker.routing.errors import NoSuchNode
 from broker.routing.queues.node import Node
@@ -71,6 +72,9 @@ class Watcher:
     @abstractmethod
     def denied(self, peer: Peer, refusal: str) -> None:
         """Report that a client lacked a right; `refusal` names the right and the rule."""
+
+    def limited(self, peer: Peer, refusal: str) -> None:
+        """Report that a limit of its user refused a request; `refusal` names the limit."""
 
     @abstractmethod
     def closed(self, peer: Peer, reason: str) -> None:
@@ -163,6 +167,7 @@ class Container:
         self.contents: LargeBodyStore | None = None
         self.memory_guard: Final = MemoryGuard(self)
         self.rights_review: Final = RightsReview(self)
+        self.user_limits: Final = UserLimitChecks(self)
         self._peers: Final[dict[str, list[Peer]]] = {}
         self._links: Final[dict[tuple[str, str, bool], LinkRegistration]] = {}
         self._next_peer: i64 = 0
@@ -185,7 +190,8 @@ class Container:
     def admit(self, peer: Peer, open: Open, claim: Claim) -> None:
         """Register `peer` under its container-id, or refuse it (CON-02 to CON-06).
 
-        Close the connections that must yield to it. Raise ConnectionFault if it must yield.
+        Close the connections that must yield to it. Raise ConnectionFault if it must yield, or if
+        its user has too many connections.
         """
         _check_virtual_host(open.hostname)
         holders = [holder for holder in self._holders(open.container_id) if holder.is_live()]
@@ -197,16 +203,19 @@ class Container:
                 f"container-id {open.container_id:.50} is in use",
                 {Symbol("invalid-field"): Symbol("container-id")},
             )
-        if judged is ContainerIdVerdict.CLOSE_EXISTING:
+        closing = judged is ContainerIdVerdict.CLOSE_EXISTING
+        yielding = [each for each in holders if closing and collide(claim, each.claim)]
+        self.user_limits.check_connection(peer, replaced=yielding)
+        if yielding:
             taken = ConnectionFault(
                 RESOURCE_LOCKED,
                 f"container-id {open.container_id:.50} was claimed by another connection",
                 {Symbol("sole-connection-enforcement"): True},
             )
-            for holder in holders:
-                if collide(claim, holder.claim):
-                    holder.connection.close(taken)
+            for holder in yielding:
+                holder.connection.close(taken)
         self._peers.setdefault(open.container_id, []).append(peer)
+        self.user_limits.enter(peer)
 
     def _check_owner(self, peer: Peer, holders: list[Peer]) -> None:
         """Raise ConnectionFault if the container-id belongs to another user (Z11).
@@ -224,6 +233,7 @@ class Container:
 
     def leave(self, peer: Peer) -> None:
         """Remove `peer`, which frees its container-id (CON-04)."""
+        self.user_limits.leave(peer)
         holders = self._peers.get(peer.container_id)
         if holders is not None and peer in holders:
             holders.remove(peer)
@@ -270,6 +280,14 @@ class Container:
         if held is not None:
             self.stats.links_stolen += 1
             held.link.detach(LinkFault(STOLEN, f"link {link.name:.50} was attached again"))
+
+    def steals(self, peer: Peer, link: Link, *, incoming: bool) -> bool:
+        """Return whether `link` of `peer` ends another link, one of the same user."""
+        held = self._links.get((peer.container_id, link.name, incoming))
+        usage = peer.usage
+        if held is None or usage is None:
+            return False
+        return held.link.session.connection.owner in usage.peers
 
     def hold(
         self,

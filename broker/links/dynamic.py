@@ -59,16 +59,20 @@ class DynamicTerminus(Expiring):
 
 @final
 class DynamicNodes:
-    """Creates the dynamic nodes of one connection, and keeps the termini that can be resumed."""
+    """Creates the dynamic nodes of one connection, and keeps the termini that can be resumed.
+
+    `creator` is the user of the connection, None until its open.
+    """
 
     def __init__(self, connection: i64, router: Router) -> None:
+        self.creator: str | None = None
         self._connection: Final[i64] = connection
         self._router: Final = router
         self._suspended: Final[dict[tuple[str, bool], DynamicTerminus]] = {}
 
     def make(self, kind: str, policy: DeletePolicy, terms: ExpiryPolicy) -> DynamicTerminus:
         """Create a node, a queue unless `kind` says otherwise, and return its terminus."""
-        node = self._router.create_temporary(kind or QUEUE, self._connection)
+        node = self._router.create_temporary(kind or QUEUE, self._connection, creator=self.creator)
         return DynamicTerminus(self, node, policy=policy, terms=terms)
 
     def claim(

@@ -144,7 +144,7 @@ class ProducerEndpoint(IncomingOwner):
         demand_node(peer, SEND, address)
         if request.task is not None:
             peer.demand(STAGE, node_resource(address))
-        node = router.resolve(address, container.journal.batch, owner=peer.id)
+        node = peer.resolve(address)
         self._origin = self._origin_under(router.publishing_key(address, node))
         if request.task is not None:
             router.staging_area.check(request.task, node, text)
@@ -406,7 +406,7 @@ class ProducerEndpoint(IncomingOwner):
         kind = router.kind_of(address)
         self._peer.relay_rights.demand(self._peer, address, kind)
         address = address.of_kind(kind)
-        node = router.resolve(address, self._container.journal.batch, owner=self._peer.id)
+        node = self._peer.resolve(address)
         return node, self._origin_under(router.publishing_key(address, node))
 
     def _reject(self, delivery_id: i64, fault: Fault, settled: bool) -> None:

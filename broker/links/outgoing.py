@@ -338,14 +338,13 @@ class ConsumerEndpoint(OutgoingOwner):
         if service is not None:
             return service
         router = self._container.router
-        batch = self._container.journal.batch
         if request.filters.part is not None:
             found = access.find_identified(self._peer, access.BROWSE, request.address or "")
             if found is not None:
                 return found.queue
         address = address.of_kind(QUEUE)
         access.demand_receiving(self._peer, address, copies=request.copies, creates=request.creates)
-        node = router.resolve(address, batch, owner=self._peer.id, create=request.creates)
+        node = self._peer.resolve(address, create=request.creates)
         router.check_consumable(node, self._peer.id)
         return node
 

@@ -42,7 +42,10 @@ from broker.links.rights_review import LOGIN_ENDED
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS
 from broker.links.transactions import OpenTransaction, Transactions
 from broker.links.uniqueness import SOLE_CONNECTION, Claim, agreed, claim_of
+from broker.links.user_limits import Usage
+from broker.routing.addresses.address import Address
 from broker.routing.errors import NotPermitted, RoutingError
+from broker.routing.queues.node import Node
 from broker.routing.queues.queue import Queue
 from broker.security.decision import Decision
 from broker.security.entrance import Entrance
@@ -106,6 +109,7 @@ class Peer(ConnectionOwner):
         self.hostname = ""
         self.claim: Claim = Claim(exclusive=False)
         self.is_open = False
+        self.usage: Usage | None = None  # of its user, while the connection is registered
         self.rests = False  # enough of its frames were handled in this turn of the event loop
         self.replies: Final[dict[str, Queue]] = {}
         self._transactions: Transactions | None = None
@@ -335,6 +339,7 @@ class Peer(ConnectionOwner):
             self._refuse_connection(ConnectionFault(UNAUTHORIZED_ACCESS, str(refusal)))
             return
         self.is_open = True
+        self.dynamic.creator = self.identity.user
         self._entered()
         container.stats.connections_opened += 1
         self.connection.accept(
@@ -357,6 +362,7 @@ class Peer(ConnectionOwner):
 
     def incoming_attached(self, link: IncomingLink, attach: Attach) -> None:
         try:
+            self.container.user_limits.check_link(self, link, incoming=True)
             if isinstance(attach.target, Coordinator):
                 LinkCoordinator(self, link, self._all_transactions()).attach(attach)
                 return
@@ -371,6 +377,7 @@ class Peer(ConnectionOwner):
 
     def outgoing_attached(self, link: OutgoingLink, attach: Attach) -> None:
         try:
+            self.container.user_limits.check_link(self, link, incoming=False)
             if attach.has_unsettled and attach.incomplete_unsettled:
                 raise LinkFault(NOT_IMPLEMENTED, "resuming deliveries")
             self._needed = []
@@ -413,6 +420,17 @@ class Peer(ConnectionOwner):
         self.container.watcher.denied(self, refusal)
         raise NotPermitted(refusal)
 
+    def resolve(self, address: Address, *, create: bool = True) -> Node:
+        """Return the node of `address` as `Router.resolve` does, created for this client."""
+        container = self.container
+        return container.router.resolve(
+            address,
+            container.journal.batch,
+            owner=self.id,
+            create=create,
+            creator=self.identity.user,
+        )
+
     def _attached(self, link: Link, *, incoming: bool) -> None:
         """Register the rights that the attach of `link` needed."""
         if self._needed:
@@ -437,6 +455,9 @@ class Peer(ConnectionOwner):
         self._needed = None
         self.container.stats.links_refused += 1
         link.refuse(fault)
+
+    def session_begun(self, session: Session) -> None:
+        self.container.user_limits.check_session(self, session)
 
     def session_ended(self, session: Session) -> None:
         container = self.container

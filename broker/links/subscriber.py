@@ -103,6 +103,7 @@ def _meant(
     there = subscriptions.find(row)
     demand_subscribing(peer, address, row, there=there, creates=request.creates)
     verdict = subscriptions.check(request.traits, row, interest, link=said, held=held)
+    replaced = there
     if verdict is AttachVerdict.RESUME:
         assert there is not None
     elif there is not None:
@@ -117,7 +118,11 @@ def _meant(
         for topic in there.queue.topics:
             router.check_consumable(topic, peer.id)
         return there
-    found = router.topic_of(address, batch, owner=peer.id, create=request.creates)
+    if row.identity is not None and row.identity[2]:
+        peer.container.user_limits.check_subscription(peer, replaced=replaced)
+    found = router.topic_of(
+        address, batch, owner=peer.id, create=request.creates, creator=peer.identity.user
+    )
     if found is not None:
         router.check_consumable(found, peer.id)
     return subscriptions.begin(

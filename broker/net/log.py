@@ -41,6 +41,14 @@ class Log(Watcher):
     def denied(self, peer: Peer, refusal: str) -> None:
         self._log.warning("access denied", refusal=printable(refusal), **self._facts(peer))
 
+    def limited(self, peer: Peer, refusal: str) -> None:
+        self._log.warning(
+            "limit of a user reached: raise it in the rules file (acl_file), or find out what the"
+            " user holds",
+            refusal=printable(refusal),
+            **self._facts(peer),
+        )
+
     def closed(self, peer: Peer, reason: str) -> None:
         self._log.info("connection closed", reason=printable(reason), **self._facts(peer))
 

@@ -73,6 +73,7 @@ class Population(TimerCallback):
         self._router: Final = router
         self._nodes_max: Final[i64] = nodes_max
         self._owned: Final[dict[int, dict[Node, None]]] = {}
+        self._created: Final[dict[str, int]] = {}
         self._candidates: Final[deque[Candidate]] = deque()
         self._is_set = False
 
@@ -90,6 +91,27 @@ class Population(TimerCallback):
                 f"clients have made {len(self.auto_created)} queues and topics by naming them, as"
                 " many as auto_create_max allows: delete some, or set auto_delete_after_ms"
             )
+
+    # -- creators
+
+    def created_by(self, user: str, node: Node) -> None:
+        """Count `node` as one that `user` created since the start of the broker."""
+        node.creator = user
+        self._created[user] = self._created.get(user, 0) + 1
+
+    def created(self, user: str) -> int:
+        """Return how many of the present nodes `user` has created since the start."""
+        return self._created.get(user, 0)
+
+    def _uncount(self, node: Node) -> None:
+        creator = node.creator
+        if creator is not None:
+            node.creator = None
+            left = self._created[creator] - 1
+            if left:
+                self._created[creator] = left
+            else:
+                del self._created[creator]
 
     # -- temporary nodes
 
@@ -113,6 +135,7 @@ class Population(TimerCallback):
     def gone(self, node: Node) -> None:
         """Forget `node`, which is deleted."""
         self.auto_created.pop(node, None)
+        self._uncount(node)
         owned = self._owned.get(int(node.owner))
         if owned is not None:
             owned.pop(node, None)

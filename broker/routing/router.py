@@ -115,14 +115,20 @@ class Router:
         return self.prefixes.parse(text, kind)
 
     def resolve(
-        self, address: Address, batch: Batch, *, owner: i64 = -1, create: bool = True
+        self,
+        address: Address,
+        batch: Batch,
+        *,
+        owner: i64 = -1,
+        create: bool = True,
+        creator: str | None = None,
     ) -> Node:
         """Return the node of `address`, created now if policy lets it be (DST-01, DST-02).
 
         If `address` says no kind, an existing node wins, queue first, else the default kind. A
         topic's address may have any key; a pattern names no single node. `owner` is the connection
-        that asks: it owns nodes of the class `tmp` (DST-13). Raise InvalidAddress, or NoSuchNode,
-        also if the node does not exist and `create` is false.
+        that asks: it owns nodes of the class `tmp` (DST-13); `creator` is its user. Raise
+        InvalidAddress, or NoSuchNode, also if the node does not exist and `create` is false.
         """
         found = self.find(address)
         if found is not None:
@@ -141,7 +147,10 @@ class Router:
             raise NoSuchNode(f"no {kind} {name}")
         if not self.policies.of(name, kind).auto_create:
             raise NoSuchNode(f"no {kind} {name}, and it may not be created")
-        return self.create(address.of_kind(kind), batch, owner=owner, by_client=True)
+        node = self.create(address.of_kind(kind), batch, owner=owner, by_client=True)
+        if creator is not None:
+            self.population.created_by(creator, node)
+        return node
 
     def kind_of(self, address: Address) -> str:
         """Return the kind of the node that `resolve` would return; create nothing."""
@@ -248,9 +257,15 @@ class Router:
         if node.auto_created:
             self.population.made_by_client(made)
 
-    def create_temporary(self, kind: str, owner: i64) -> Node:
-        """Create a node with an unguessable address that ends with connection `owner` (TMP-01)."""
-        return self._add(addresses.new_temporary(kind), kind, owner)
+    def create_temporary(self, kind: str, owner: i64, *, creator: str | None = None) -> Node:
+        """Create a node with an unguessable address that ends with connection `owner` (TMP-01).
+
+        `creator` is the user of that connection.
+        """
+        node = self._add(addresses.new_temporary(kind), kind, owner)
+        if creator is not None:
+            self.population.created_by(creator, node)
+        return node
 
     def _add(self, address: str, kind: str, owner: i64) -> Node:
         self.population.check(len(self.queues) + len(self.topics))
@@ -326,7 +341,13 @@ class Router:
         return self.policies.of(address, kind)
 
     def topic_of(
-        self, address: Address, batch: Batch, *, owner: i64 = -1, create: bool = True
+        self,
+        address: Address,
+        batch: Batch,
+        *,
+        owner: i64 = -1,
+        create: bool = True,
+        creator: str | None = None,
     ) -> Topic | None:
         """Return the topic that a subscriber's address names, created if policy and `create` allow.
 
@@ -336,7 +357,9 @@ class Router:
         addresses.check(address.text)
         pattern.check(address.key)
         if not address.is_pattern:
-            topic = self.resolve(address.topic(), batch, owner=owner, create=create)
+            topic = self.resolve(
+                address.topic(), batch, owner=owner, create=create, creator=creator
+            )
             assert isinstance(topic, Topic)
             return topic
         pattern.check(address.words)

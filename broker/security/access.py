@@ -18,6 +18,7 @@ from broker.security.decision import COVER, FIXED, OVERLAP, UNDECIDED, Decision
 from broker.security.entrance import Entrance
 from broker.security.glob_index import GlobIndex, for_any_value
 from broker.security.identity import Identity
+from broker.security.limits import NO_LIMITS, Limit, UserLimits
 from broker.security.patterns import WORDED, words_of
 from broker.security.resources import (
     CLIENT_ID,
@@ -127,19 +128,24 @@ class AccessRequest:
 class AccessRules:
     """A set of rules, with those of the built-in roles, indexed for decisions.
 
-    `roles` are users by role; other roles come with an `Identity`. `version` is higher than that
-    of each set made before. `undecided` counts the requests that were refused because the
-    comparison of wildcards exceeded a limit.
+    `roles` are users by role; other roles come with an `Identity`. `limits` are those of users, in
+    the order of the file. `version` is higher than that of each set made before. `undecided` counts
+    the requests that were refused because the comparison of wildcards exceeded a limit.
     """
 
     def __init__(
-        self, rules: Iterable[Rule] = (), roles: Mapping[str, Iterable[str]] | None = None
+        self,
+        rules: Iterable[Rule] = (),
+        roles: Mapping[str, Iterable[str]] | None = None,
+        *,
+        limits: Iterable[Limit] = (),
     ) -> None:
         """Index the rules. Raise RuleError if ids are not unique or there are too many rules."""
         own = sorted(rules, key=lambda rule: rule.id)
         if len(own) > RULES_MAX:
             raise RuleError(f"{len(own)} rules, at most {RULES_MAX} are allowed")
         self.rules: Final = (*own, *built_in_rules())
+        self.limits: Final = tuple(limits)
         self.roles: Final = {role: frozenset(users) for role, users in (roles or {}).items()}
         self.version: Final = next(VERSIONS)
         self.undecided = 0
@@ -152,8 +158,8 @@ class AccessRules:
         self._fill()
         self._named_roles: Final = frozenset(
             who.removeprefix(OF_ROLE)
-            for rule in self.rules
-            for who in rule.who
+            for each in (*(rule.who for rule in self.rules), *(each.who for each in self.limits))
+            for who in each
             if who.startswith(OF_ROLE)
         )
         self._roles_of: Final = _by_user(self.roles, self._named_roles)
@@ -320,6 +326,13 @@ class AccessRules:
                 roles |= self._roles_of.get(f"{OF_CERTIFICATE}{user}", frozenset())
         found += [f"{OF_ROLE}{role}" for role in sorted(roles)]
         return found
+
+    def limits_of(self, identity: Identity) -> UserLimits:
+        """Return the limits of a user: of each amount the strictest that matches `identity`."""
+        if not self.limits:
+            return NO_LIMITS
+        principals = set(self.principals(identity))
+        return UserLimits(limit for limit in self.limits if not principals.isdisjoint(limit.who))
 
     def may_any(
         self,

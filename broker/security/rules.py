@@ -112,7 +112,7 @@ def rule_of(record: Mapping[str, object], place: str) -> Rule:
         raise RuleError(f"{place}: effect = {_quoted(effect)}: only {' or '.join(EFFECTS)}")
     who = strings(record, "who", place=place, most=WHO_MAX)
     for each in who:
-        _check_who(each, place)
+        check_who(each, place)
     can = strings(record, "can", place=place, most=len(ALL_VERBS) + len(VERB_SETS) + 1)
     for each in can:
         if each not in (EVERY, *VERB_SETS, *ALL_VERBS):
@@ -154,7 +154,8 @@ def check_name(name: str, place: str) -> None:
         )
 
 
-def _check_who(text: str, place: str) -> None:
+def check_who(text: str, place: str) -> None:
+    """Raise RuleError if `text` is no value of `who`."""
     for kind in (OF_USER, OF_ROLE):
         if text.startswith(kind):
             check_name(text[len(kind) :], f"{place}: who")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 from broker.security.built_in import BUILT_IN_ROLES
 from broker.security.coverage import FRESH, Automaton, Budget, Outcome, characters, cover
 from broker.security.glob_index import GlobIndex
+from broker.security.limits import Limit
 from broker.security.patterns import (
     KEY,
     MANY,
@@ -58,6 +59,7 @@ def problems_of(
         *_dead(rules),
         *_unknown_listeners(rules, listeners),
         *_unknown_roles(rules, {*known_roles, *(role for held in users.values() for role in held)}),
+        *_weak_limits(rules),
     ]
     found.sort(key=lambda problem: problem.rule)
     return [*found, *_unused_roles(rules), *_users_without_role(rules, users)]
@@ -82,12 +84,14 @@ def _unknown_listeners(
 
 def _unknown_roles(rules: AccessRules, known: set[str]) -> Iterator[RuleProblem]:
     known |= {*rules.roles, *BUILT_IN_ROLES}
-    for rule in _own(rules):
-        for who in rule.who:
+    named = [(rule.id, rule.who) for rule in _own(rules)]
+    named += [(limit.name(), limit.who) for limit in rules.limits]
+    for name, whos in named:
+        for who in whos:
             role = who.removeprefix(OF_ROLE)
             if role != who and role not in known:
                 yield RuleProblem(
-                    rule.id,
+                    name,
                     f"unknown role {role}: it is not in [roles], so only tokens or certificates"
                     " can carry it",
                 )
@@ -95,9 +99,33 @@ def _unknown_roles(rules: AccessRules, known: set[str]) -> Iterator[RuleProblem]
 
 def _unused_roles(rules: AccessRules) -> Iterator[RuleProblem]:
     named = {who for rule in rules.rules for who in rule.who}
+    named |= {who for limit in rules.limits for who in limit.who}
     for role in sorted(rules.roles):
         if f"{OF_ROLE}{role}" not in named:
             yield RuleProblem("", f"role {role}: no rule names it")
+
+
+def _weak_limits(rules: AccessRules) -> Iterator[RuleProblem]:
+    """Yield the amounts that never count, since a stricter limit is for all of their users."""
+    for limit in rules.limits:
+        for name, amount in limit.amounts.items():
+            other = next(
+                (each for each in rules.limits if _beats(rules, each, limit, name=name)), None
+            )
+            if other is not None:
+                text = (
+                    f"{name} = {amount} never counts: {other.name()} allows {other.amounts[name]}"
+                )
+                yield RuleProblem(limit.name(), text)
+
+
+def _beats(rules: AccessRules, other: Limit, limit: Limit, *, name: str) -> bool:
+    """Return whether `other` is stricter than `limit`, or as strict and earlier in the file."""
+    amount = limit.amounts[name]
+    given = other.amounts.get(name, amount + 1)
+    return (given, other.number) < (amount, limit.number) and all(
+        _is_among(rules, who, other.who) for who in limit.who
+    )
 
 
 def _users_without_role(

@@ -1,4 +1,4 @@
-"""Reads the file of access rules, `config/acl.toml`: `[roles]` and a `[[rule]]` for each rule."""
+"""Reads the file of access rules, `config/acl.toml`: `[roles]`, `[[rule]]` and `[[limit]]`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.security.access import AccessRules
+from broker.security.limits import LIMITS_MAX, Limit, limit_of
 from broker.security.rules import RULES_MAX, Rule, RuleError, check_name, rule_of, strings
 
 FILE_BYTES_MAX: Final = 4 << 20
@@ -31,7 +32,8 @@ LONG_KEY: Final = re.compile(
 
 ROLES: Final = "roles"
 RULE: Final = "rule"
-TABLES: Final = (ROLES, RULE)
+LIMIT: Final = "limit"
+TABLES: Final = (ROLES, RULE, LIMIT)
 
 
 class RulesFileError(ValueError):
@@ -67,7 +69,7 @@ def parse_rules(data: bytes, file: str) -> AccessRules:
         raise RulesFileError(f"{file}: no TOML: {error}") from None
     try:
         _check_tables(record)
-        return AccessRules(_rules(record), _roles(record))
+        return AccessRules(_rules(record), _roles(record), limits=_limits(record))
     except RuleError as error:
         raise RulesFileError(f"{file}: {error}") from None
 
@@ -75,21 +77,32 @@ def parse_rules(data: bytes, file: str) -> AccessRules:
 def _check_tables(record: Mapping[str, object]) -> None:
     for name in record:
         if name not in TABLES:
-            raise RuleError(f"unknown key {name!r}; only the tables [{ROLES}] and [[{RULE}]]")
+            raise RuleError(
+                f"unknown key {name!r}; only the tables [{ROLES}], [[{RULE}]] and [[{LIMIT}]]"
+            )
 
 
 def _rules(record: Mapping[str, object]) -> list[Rule]:
-    tables = record.get(RULE, [])
+    tables = _tables(record, RULE, most=RULES_MAX)
+    return [rule_of(table, f"{RULE} {number}") for number, table in enumerate(tables, start=1)]
+
+
+def _limits(record: Mapping[str, object]) -> list[Limit]:
+    tables = _tables(record, LIMIT, most=LIMITS_MAX)
+    return [limit_of(table, number) for number, table in enumerate(tables, start=1)]
+
+
+def _tables(record: Mapping[str, object], name: str, *, most: int) -> list[dict[str, object]]:
+    """Return the tables of that name. Raise RuleError if they are none, or too many."""
+    tables = record.get(name, [])
     if not isinstance(tables, list):
-        raise RuleError(f"{RULE}: each rule is a table that begins with [[{RULE}]]")
-    if len(tables) > RULES_MAX:
-        raise RuleError(f"{len(tables)} rules, at most {RULES_MAX} are allowed")
-    found: list[Rule] = []
+        raise RuleError(f"{name}: each {name} is a table that begins with [[{name}]]")
+    if len(tables) > most:
+        raise RuleError(f"{len(tables)} {name}s, at most {most} are allowed")
     for number, table in enumerate(tables, start=1):
         if not isinstance(table, dict):
-            raise RuleError(f"{RULE} {number}: a rule is a table that begins with [[{RULE}]]")
-        found.append(rule_of(table, f"{RULE} {number}"))
-    return found
+            raise RuleError(f"{name} {number}: a {name} is a table that begins with [[{name}]]")
+    return tables
 
 
 def _roles(record: Mapping[str, object]) -> dict[str, frozenset[str]]:

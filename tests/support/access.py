@@ -13,6 +13,7 @@ from broker.security.conditions import NO_ENTRANCE
 from broker.security.decision import Decision
 from broker.security.entrance import Entrance
 from broker.security.identity import ADMIN, Identity
+from broker.security.limits import UserLimits
 from broker.security.resources import Resource
 from broker.security.rules import Rule, rule_of
 from tests.support.broker import Broker, Client, Doorman
@@ -80,6 +81,7 @@ class RecordedRules:
     def __init__(self, rules: AccessRules) -> None:
         self.rules = rules
         self.version = rules.version
+        self.limits = rules.limits
         self.decided: list[tuple[str, str, bool]] = []
 
     def decide(
@@ -102,6 +104,9 @@ class RecordedRules:
         self, identity: Identity, verb: str, kind: str, *, entrance: Entrance = NO_ENTRANCE
     ) -> bool:
         return self.rules.may_any(identity, verb, kind, entrance=entrance)
+
+    def limits_of(self, identity: Identity) -> UserLimits:
+        return self.rules.limits_of(identity)
 
     def names_client_id(self, client_id: str) -> bool:
         return self.rules.names_client_id(client_id)
@@ -217,5 +222,6 @@ def things(broker: Broker) -> dict[str, list[str]]:
 
 def own_subscriptions(broker: Broker, user: str) -> None:
     """Make `user` the owner of all named subscriptions, as if that user had begun them."""
-    for subscription in broker.router.subscriptions.named.values():
-        subscription.owner = user
+    subscriptions = broker.router.subscriptions
+    for subscription in subscriptions.named.values():
+        subscriptions.give(subscription, user)

@@ -180,6 +180,9 @@ class RecordingWatcher(Watcher):
     def denied(self, peer: Peer, refusal: str) -> None:
         self.events.append(f"denied {peer.container_id}: {refusal}")
 
+    def limited(self, peer: Peer, refusal: str) -> None:
+        self.events.append(f"limited {peer.container_id}: {refusal}")
+
     def closed(self, peer: Peer, reason: str) -> None:
         self.events.append(f"closed {peer.container_id}: {reason}")
 

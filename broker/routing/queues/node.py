@@ -34,7 +34,8 @@ class Node(TimerCallback):
     header says (DST-11). `owner` is the key of the connection that a temporary node belongs to
     (TMP-03), -1 for every other node. Messages are sent through `duplicates` if duplicates are
     to be detected here; else it is None. `outlived` is set once the link that made a dynamic node
-    is gone: the condition on which the node is deleted. `departures` counts links that have left,
+    is gone: the condition on which the node is deleted. `creator` is the user for whom it was
+    created since the start, None for none. `departures` counts links that have left,
     so that use between two looks for unused nodes is noticed. `staged` messages, of
     `staged_bytes`, will be put here by the commits of their sinks (`staged_transaction.py`);
     `posted` messages, of `posted_bytes`, by those of their transactions (`transaction.py`).
@@ -56,6 +57,7 @@ class Node(TimerCallback):
         self.context: Final = context
         self.owner: Final[i64] = owner
         self.is_temporary: Final = owner >= 0
+        self.creator: str | None = None
         self.durability: Final = durability_of(address)
         self.stores_all: Final = stores_all or self.durability is Durability.DURABLE
         self.may_store: Final = owner < 0 and self.durability is not Durability.TRANSIENT

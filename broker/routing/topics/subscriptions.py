@@ -55,6 +55,7 @@ class Subscriptions:
     ) -> None:
         self.named: Final[dict[SubscriptionIdentity, Subscription]] = {}
         self.of: Final[dict[Queue, Subscription]] = {}
+        self._owned: Final[dict[str, int]] = {}
         self.kept: Final = KeptSubscriptions() if kept is None else kept
         self._grace_ms: Final[i64] = grace_ms
         self._router: Final = router
@@ -105,6 +106,19 @@ class Subscriptions:
             raise HeldExclusively(verdict.value)
         return verdict
 
+    # -- owners
+
+    def owned(self, user: str) -> int:
+        """Return the number of durable subscriptions that `user` owns; empty: without an owner."""
+        return self._owned.get(user, 0)
+
+    def _count(self, user: str, more: int) -> None:
+        count = self._owned.get(user, 0) + more
+        if count:
+            self._owned[user] = count
+        else:
+            del self._owned[user]
+
     # -- beginnings
 
     def begin(
@@ -151,6 +165,7 @@ class Subscriptions:
         if identity is not None:
             self.named[identity] = subscription
             if is_durable:
+                self._count(owner, 1)
                 batch.add_subscription(as_stored_subscription(subscription))
         return subscription
 
@@ -200,6 +215,7 @@ class Subscriptions:
         )
         self.of[queue] = subscription
         self.named[identity] = subscription
+        self._count(stored.owner, 1)
         self._router.expiries.link_ended(
             subscription.expiry, Ending.CONNECTION_LOST, batch, connection=-1, session=-1
         )
@@ -207,9 +223,11 @@ class Subscriptions:
 
     def adopt(self, subscription: Subscription, owner: str, batch: Batch) -> None:
         """Give a subscription without an owner to the user that is the first to attach to it."""
-        subscription.owner = owner
         if subscription.is_durable():
+            self._count(subscription.owner, -1)
+            self._count(owner, 1)
             batch.own_subscription(subscription.queue.persistence.stored_as, owner)
+        subscription.owner = owner
         self._router.notices.append(
             f"subscription {subscription.name()}, which had no owner, belongs to {owner} now"
         )
@@ -300,6 +318,7 @@ class Subscriptions:
         if identity is not None:
             del self.named[identity]
             if identity[2]:
+                self._count(subscription.owner, -1)
                 batch.remove_subscription(queue.persistence.stored_as)
         self.kept.forget(subscription)
         self._router.expiries.end(subscription.expiry)

@@ -155,3 +155,29 @@ def test_wrong_usage(file: Path, arguments: list[str], told: str) -> None:
     done = acl("explain", file, *arguments)
     assert done.exit_code == 2
     assert told in done.stderr
+
+
+LIMITS = """
+[[limit]]
+who = ["role:orders"]
+connections = 50
+links = 7
+"""
+
+
+@pytest.mark.requirement("SEC-05")
+def test_limits_are_checked_shown_and_explained(file: Path) -> None:
+    file.write_text(FILE + LIMITS)
+    assert acl("check", file).stdout == f"{file}: sound: rules 2, roles 1, limits 1\n"
+    line = acl("show", file).stdout.splitlines()[-1]
+    assert line.split("\t")[:4] == [
+        "limit 1",
+        "limit",
+        '["role:orders"]',
+        '["connections = 50", "links = 7"]',
+    ]
+    arguments = ("explain", file, "--verb", "send", "queue:orders.new", "--user")
+    assert acl(*arguments, "svc").stdout.splitlines()[-1] == (
+        "limits       connections = 50, links = 7"
+    )
+    assert "limits" not in acl(*arguments, "other").stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.security.access import AccessRules
+from broker.security.limits import limit_of
 from broker.security.rules import Rule, rule_of
 
 
@@ -163,3 +164,39 @@ def test_listeners(listeners: list[str] | None, expected: list[str]) -> None:
     found = rules.check(listeners=listeners)
     assert [each.rule for each in found] == expected
     assert all("there is no listener amqps, wss" in each.text for each in found)
+
+
+WEAK = [
+    pytest.param("role:r", 50, "role:r", 60, ["limit 2"], id="more for the same"),
+    pytest.param("role:r", 50, "role:r", 50, ["limit 2"], id="the same twice"),
+    pytest.param("user:bob", 50, "user:ann", 60, [], id="another user"),
+    pytest.param("authenticated", 50, "user:ann", 60, ["limit 2"], id="every user has less"),
+    pytest.param("role:r", 50, "user:ann", 60, ["limit 2"], id="a role of the user has less"),
+    pytest.param("authenticated", 50, "user:ann", 40, [], id="a user has less"),
+    pytest.param("user:ann", 40, "authenticated", 50, [], id="some users have less"),
+    pytest.param("role:x", 40, "role:r", 50, ["limit 1"], id="an unknown role"),
+]
+
+
+@pytest.mark.requirement("SEC-05")
+@pytest.mark.parametrize(("first", "few", "second", "more", "expected"), WEAK)
+def test_limits_that_never_count(
+    first: str, few: int, second: str, more: int, expected: list[str]
+) -> None:
+    limits = [
+        limit_of({"who": [first], "links": few}, 1),
+        limit_of({"who": [second], "links": more}, 2),
+    ]
+    rules = AccessRules([rule("a allow send", "queue:q", "role:r")], {"r": ["ann"]}, limits=limits)
+    assert [each.rule for each in rules.check()] == expected
+
+
+def test_a_role_that_only_a_limit_names_is_used() -> None:
+    limits = [limit_of({"who": ["role:r"], "links": 5}, 1)]
+    assert AccessRules([], {"r": ["ann"]}, limits=limits).check() == []
+
+
+def test_the_limit_that_counts_instead_is_named() -> None:
+    limits = [limit_of({"who": ["role:admin"], "links": each}, each) for each in (5, 7)]
+    (problem,) = AccessRules([], limits=limits).check()
+    assert problem.text == "links = 7 never counts: limit 5 allows 5"

@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from broker.security.identity import Identity
+from broker.security.limits import LIMITS_MAX
 from broker.security.resources import Resource
 from broker.security.rules import RULES_MAX
 from broker.security.rules_file import (
@@ -58,6 +59,15 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     assert rules.decide(identity, "subscribe", resource).rule == "billing"
 
 
+def test_limits_are_read_in_the_order_of_the_file() -> None:
+    text = '[[limit]]\nwho = ["authenticated"]\nlinks = 7\n'
+    limits = parse_rules((text + FILE + text.replace("7", "8")).encode(), "acl.toml").limits
+    assert [(limit.name(), limit.amounts) for limit in limits] == [
+        ("limit 1", {"links": 7}),
+        ("limit 2", {"links": 8}),
+    ]
+
+
 def test_a_name_of_all_words_is_no_long_key() -> None:
     name = ".".join(["w"] * 32)
     rules = parse_rules(RULE.replace("queue:q", f"topic:{name}/{name}").encode(), "acl.toml")
@@ -81,7 +91,11 @@ WRONG = [
     pytest.param("a." * 32_000 + "b = 1", "a key with more than 40 parts", id="a long key"),
     pytest.param("""'a' . "b\\"" . """ * 20 + "c = 1", "than 40 parts", id="a long quoted key"),
     pytest.param("[limits]\n", "unknown key 'limits'; only the tables [roles]", id="a table"),
-    pytest.param("[[limit]]\n", "unknown key 'limit'", id="limits are not here yet"),
+    pytest.param("[limit]\n", "each limit is a table that begins with [[limit]]", id="one limit"),
+    pytest.param("[[limit]]\n", "acl.toml: limit 1: who must be a list", id="a limit of nobody"),
+    pytest.param(
+        "limit = [" + "{}," * (LIMITS_MAX + 1) + "]", f"at most {LIMITS_MAX} are", id="limits"
+    ),
     pytest.param("[rule]\n", "each rule is a table that begins with [[rule]]", id="one rule"),
     pytest.param("rule = [1]\n", "rule 1: a rule is a table", id="no table"),
     pytest.param("[[rule]]\n", "acl.toml: rule 1: id = None", id="no id"),

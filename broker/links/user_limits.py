@@ -1,0 +1,176 @@
+"""The limits of users: what the open connections of one user hold, and when that is enough.
+
+A user is counted as a whole, over all connections, also if a limit names a role: each user of the
+role has the amount for itself. Clients without a login count together, as one user. Nothing is
+ended by a limit: what exceeds a lower one after a reload stays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, ConnectionFault, SessionFault
+from broker.amqp.link import Link
+from broker.amqp.session import Session
+from broker.routing.errors import LimitReached
+from broker.security.limits import (
+    CONNECTIONS,
+    LINKS,
+    NODES,
+    NONE,
+    SESSIONS,
+    SUBSCRIPTIONS,
+)
+
+if TYPE_CHECKING:
+    from broker.links.container import Container
+    from broker.links.peer import Peer
+    from broker.routing.topics.subscription import Subscription
+
+
+@final
+class Usage:
+    """The open connections of one user, with what they hold."""
+
+    def __init__(self, user: str) -> None:
+        self.user: Final = user
+        self.peers: Final[dict[Peer, None]] = {}
+
+    def connections(self) -> i64:
+        """Return the number of connections that neither end has closed."""
+        count: i64 = 0
+        for peer in self.peers:
+            if peer.is_live():
+                count += 1
+        return count
+
+    def sessions(self) -> i64:
+        """Return the number of sessions that neither end has ended."""
+        count: i64 = 0
+        for peer in self.peers:
+            count += i64(len(peer.connection.channels.mapped()))
+        return count
+
+    def links(self) -> i64:
+        """Return the number of attached links."""
+        count: i64 = 0
+        for peer in self.peers:
+            for session in peer.connection.channels.mapped():
+                count += session.attached
+        return count
+
+
+@final
+class UserLimitChecks:
+    """Compares what a client asks for with the limits of its user.
+
+    Nothing is counted for users without a limit. Each refusal is counted and reported.
+    """
+
+    def __init__(self, container: Container) -> None:
+        self._container: Final = container
+        self._usages: Final[dict[str, Usage]] = {}
+
+    def usage(self, user: str) -> Usage | None:
+        """Return what a user holds, None if it has no open connection."""
+        return self._usages.get(user)
+
+    def enter(self, peer: Peer) -> None:
+        """Register a connection that has been admitted, for the user that it has now."""
+        user = peer.identity.user
+        usage = self._usages.get(user)
+        if usage is None:
+            usage = self._usages[user] = Usage(user)
+        usage.peers[peer] = None
+        peer.usage = usage
+
+    def leave(self, peer: Peer) -> None:
+        """Remove a connection that has ended. Idempotent."""
+        usage = peer.usage
+        if usage is not None:
+            usage.peers.pop(peer, None)
+            if not usage.peers:
+                self._usages.pop(usage.user, None)
+            peer.usage = None
+
+    # -- what clients ask for
+
+    def check_connection(self, peer: Peer, *, replaced: list[Peer]) -> None:
+        """Raise ConnectionFault if the user of `peer` may have no further connection.
+
+        `replaced` are open ones that end for it.
+        """
+        most = self._most(peer, CONNECTIONS)
+        usage = self._usages.get(peer.identity.user)
+        if most == NONE or usage is None:
+            return
+        count = usage.connections()
+        for each in replaced:
+            if each in usage.peers:
+                count -= 1
+        if count >= most:
+            text = self._refusal(peer, CONNECTIONS, count, most=most)
+            raise ConnectionFault(RESOURCE_LIMIT_EXCEEDED, text)
+
+    def check_session(self, peer: Peer, session: Session) -> None:
+        """End `session`, which has begun, if its user has too many with it."""
+        most = self._most(peer, SESSIONS)
+        usage = peer.usage
+        if most == NONE or usage is None:
+            return
+        count = usage.sessions() - 1
+        if count >= most:
+            text = self._refusal(peer, SESSIONS, count, most=most)
+            session.end(SessionFault(RESOURCE_LIMIT_EXCEEDED, text))
+
+    def check_link(self, peer: Peer, link: Link, *, incoming: bool) -> None:
+        """Raise LimitReached if the user of `peer` may have no further link."""
+        most = self._most(peer, LINKS)
+        usage = peer.usage
+        if most == NONE or usage is None:
+            return
+        count = usage.links()
+        if count >= most and self._container.steals(peer, link, incoming=incoming):
+            count -= 1
+        if count >= most:
+            raise LimitReached(self._refusal(peer, LINKS, count, most=most))
+
+    def check_node(self, peer: Peer) -> None:
+        """Raise LimitReached if the user of `peer` may create no further queue or topic."""
+        most = self._most(peer, NODES)
+        if most == NONE:
+            return
+        count = self._container.router.population.created(peer.identity.user)
+        if count >= most:
+            raise LimitReached(self._refusal(peer, NODES, count, most=most))
+
+    def check_subscription(self, peer: Peer, *, replaced: Subscription | None) -> None:
+        """Raise LimitReached if the user of `peer` may own no further durable subscription.
+
+        `replaced` is one that ends for it, None for none.
+        """
+        most = self._most(peer, SUBSCRIPTIONS)
+        if most == NONE:
+            return
+        user = peer.identity.user
+        count = self._container.router.subscriptions.owned(user)
+        if replaced is not None and replaced.is_durable() and replaced.owner == user:
+            count -= 1
+        if count >= most:
+            raise LimitReached(self._refusal(peer, SUBSCRIPTIONS, count, most=most))
+
+    def _most(self, peer: Peer, name: str) -> i64:
+        access = self._container.access
+        if not access.limits:
+            return NONE
+        return access.limits_of(peer.identity).most(name)
+
+    def _refusal(self, peer: Peer, name: str, count: i64, *, most: i64) -> str:
+        """Report a refusal to the operator, and return its text for the client."""
+        container = self._container
+        container.stats.user_limits_reached += 1
+        text = f"user {peer.identity.name()} has {count} {name}, and a limit allows {most}"
+        container.watcher.limited(peer, text)
+        return text
