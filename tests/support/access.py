@@ -224,4 +224,4 @@ def own_subscriptions(broker: Broker, user: str) -> None:
     """Make `user` the owner of all named subscriptions, as if that user had begun them."""
     subscriptions = broker.router.subscriptions
     for subscription in subscriptions.named.values():
-        subscriptions.give(subscription, user)
+        subscriptions.adopt(subscription, user, broker.journal.batch)
