@@ -22,7 +22,7 @@ from broker.routing.errors import RoutingError
 from broker.routing.queues.message_events import EventLogLimits
 from broker.routing.router import Router
 from broker.security.access import AccessRules
-from broker.security.authenticate import exposed_listener, is_loopback, open_users
+from broker.security.authenticate import exposed_listener, open_users
 from broker.settings import MEMORY, POSTGRESQL, SQLITE, Settings, SettingsError
 from broker.stats import Stats
 from storage.api import Store
@@ -96,7 +96,7 @@ def declare(router: Router, journal: Journal) -> None:
 def login_of(settings: Settings) -> Login:
     """Return the check of logins. Raise SettingsError if the broker must not run so."""
     users, anonymous = open_users(settings)
-    is_local = all(is_loopback(listener.bind) for listener in settings.listeners())
+    is_local = exposed_listener(settings) is None
     login = Login(
         users,
         anonymous=anonymous,

@@ -35,7 +35,7 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as UnreadableVariable
 
 from broker.address_settings import AddressSettings, GeneralAddressSettings, NodeSettings
-from broker.listener_settings import AMQPS, FIRST, ListenerSettings
+from broker.listener_settings import FIRST, ListenerSettings
 from broker.machine import LEAST
 from broker.setting_types import UINT_MAX, Count, Number, Uint
 from broker.tls_settings import TlsSettings
@@ -252,12 +252,12 @@ class Settings(GeneralAddressSettings):
         return [first, *(self._with_tls(listener) for listener in self.listener)]
 
     def _with_tls(self, listener: ListenerSettings) -> ListenerSettings:
-        if listener.kind != AMQPS or listener.tls is not None:
+        if not listener.is_encrypted or listener.tls is not None:
             return listener
         if self.tls is None:
             raise ValueError(
-                f"listener {listener.name!r} is of kind {AMQPS}, and there is no table tls: set"
-                " certificate and key in [tls], or in a table tls of the listener"
+                f"listener {listener.name!r} is of kind {listener.kind}, and there is no table tls:"
+                " set certificate and key in [tls], or in a table tls of the listener"
             )
         return listener.model_copy(update={"tls": self.tls})
 

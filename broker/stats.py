@@ -16,6 +16,8 @@ class Stats:
         self.connections_over_limit: i64 = 0
         self.authentication_failures: i64 = 0
         self.tls_handshakes_failed: i64 = 0
+        self.websocket_failures: i64 = 0
+        self.proxy_headers_refused: i64 = 0
         self.logins_throttled: i64 = 0
         self.access_denied: i64 = 0
         self.user_limits_reached: i64 = 0
@@ -60,6 +62,8 @@ class Stats:
             "connections_over_limit": self.connections_over_limit,
             "authentication_failures": self.authentication_failures,
             "tls_handshakes_failed": self.tls_handshakes_failed,
+            "websocket_failures": self.websocket_failures,
+            "proxy_headers_refused": self.proxy_headers_refused,
             "logins_throttled": self.logins_throttled,
             "access_denied": self.access_denied,
             "user_limits_reached": self.user_limits_reached,

@@ -349,6 +349,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/accounts.py": "tests/unit/cli/test_users.py, and with a broker in tests/interop",
     "broker/cli/backup.py": "tests/interop/test_command_line_store.py",
     "broker/http/limits.py": "numbers; tests/unit/amqp/test_limits.py",
+    "broker/websocket/limits.py": "numbers; tests/unit/websocket, tests/unit/net",
     "broker/management/later.py": "declared; tests/unit/management/test_stores.py",
     "broker/listener_settings.py": "types; tests/unit/test_settings.py",
     "broker/setting_types.py": "types; tests/unit/test_settings.py",

@@ -14,24 +14,20 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, cast
 
+from broker.net.accept_loop import AcceptLoop
 from broker.net.handshake_failures import FailureReason, HandshakeFailure, failure_of
 from broker.net.handshakes import HandshakeGate, HandshakeLimits
-from broker.net.listening import listening_sockets
 from broker.net.tls import TlsContexts
 from broker.net.tls_front import ACCEPTED
 from broker.security.turns import source_of
-
-ACCEPT_BATCH: Final = 16
-"""Maximum connections accepted in one turn of the loop, so that open ones are served between."""
-
-ACCEPT_RETRY_S: Final = 1.0
-"""Seconds without accepting after the process has run out of descriptors or memory."""
 
 DISPLACE_EVERY_S: Final = 0.1
 """Seconds between two looks for a handshake that gives way, while a connection waits."""
 
 CLOSE_NOTIFY_S: Final = 2.0
 """Maximum seconds that a closed connection waits for the client's end of TLS."""
+
+MakeProtocol = Callable[[], asyncio.BaseProtocol]
 
 HANDSHAKE_RECORD: Final = b"\x16"
 """First byte of every TLS connection (RFC 8446 5.1)."""
@@ -48,7 +44,7 @@ class Acceptor:
     def __init__(
         self,
         contexts: TlsContexts,
-        make_protocol: Callable[[], asyncio.BaseProtocol],
+        make_protocol: MakeProtocol,
         *,
         on_failure: Callable[[HandshakeFailure], None],
         limits: HandshakeLimits | None = None,
@@ -60,8 +56,7 @@ class Acceptor:
         self._gate: Final = HandshakeGate["_Pending"](self._limits)
         self._pending: Final[set[_Pending]] = set()
         self._tasks: Final[set[asyncio.Task[None]]] = set()
-        self._listening: list[socket.socket] = []
-        self._retry: asyncio.TimerHandle | None = None
+        self._accepting: Final = AcceptLoop(self.admit)
         self._look: asyncio.TimerHandle | None = None
         self.completed = 0
         self.refused = 0
@@ -72,9 +67,7 @@ class Acceptor:
 
         Raises OSError if an address cannot be listened on.
         """
-        self._listening = await listening_sockets(host, port, backlog=backlog)
-        self._read_listening()
-        return int(self._listening[0].getsockname()[1])
+        return await self._accepting.listen(host, port, backlog=backlog)
 
     def pending(self) -> int:
         """Return the number of connections whose handshake has not ended."""
@@ -82,13 +75,7 @@ class Acceptor:
 
     def stop_accepting(self) -> None:
         """Close the listening sockets, and the connections whose handshake has not ended."""
-        loop = asyncio.get_running_loop()
-        if self._retry is not None:
-            self._retry.cancel()
-        for listening in self._listening:
-            loop.remove_reader(listening)
-            listening.close()
-        self._listening = []
+        self._accepting.close()
         for pending in list(self._pending):
             self._cut(pending, FailureReason.STOPPED)
         self._stop_looking()
@@ -100,44 +87,22 @@ class Acceptor:
 
     # -- accept
 
-    def _read_listening(self) -> None:
-        self._retry = None
-        loop = asyncio.get_running_loop()
-        for listening in self._listening:
-            loop.add_reader(listening, self._accept, listening)
+    def admit(
+        self, accepted: socket.socket, host: str, make_protocol: MakeProtocol | None = None
+    ) -> None:
+        """Let an accepted socket of the client `host` wait for its handshake.
 
-    def _accept(self, listening: socket.socket) -> None:
-        for _ in range(ACCEPT_BATCH):
-            try:
-                accepted, address = listening.accept()
-            except (BlockingIOError, InterruptedError):
-                return
-            except ConnectionAbortedError:
-                continue
-            except OSError as error:
-                # out of descriptors or memory: the kernel keeps the connection until later
-                self._pause_accepting(error)
-                return
-            accepted.setblocking(False)
-            self._admit(_Pending(accepted, address[0]))
-
-    def _pause_accepting(self, error: OSError) -> None:
+        `make_protocol` is called after it, in place of that of the acceptor.
+        """
         loop = asyncio.get_running_loop()
-        for listening in self._listening:
-            loop.remove_reader(listening)
-        told = f"no connection is accepted for {ACCEPT_RETRY_S} s: raise the limit of open files"
-        loop.call_exception_handler({"message": told, "exception": error})
-        self._retry = loop.call_later(ACCEPT_RETRY_S, self._read_listening)
-
-    def _admit(self, pending: _Pending) -> None:
-        loop = asyncio.get_running_loop()
+        pending = _Pending(accepted, host, make_protocol or self._make_protocol)
         self._pending.add(pending)
-        displaced = self._gate.admit(pending, source_of(pending.host))
+        displaced = self._gate.admit(pending, source_of(host))
         if displaced is not None:
             self._cut(displaced, FailureReason.REFUSED)
             self._begin()
         self._set_deadline(pending)
-        loop.add_reader(pending.accepted, self._first_bytes, pending)
+        loop.add_reader(accepted, self._first_bytes, pending)
 
     def _first_bytes(self, pending: _Pending) -> None:
         """Let a connection whose first bytes have arrived wait for its handshake."""
@@ -216,7 +181,7 @@ class Acceptor:
         self.completed += 1
         self._release(pending)
         self._begin()
-        return self._make_protocol()
+        return pending.make_protocol()
 
     # -- ends
 
@@ -257,11 +222,12 @@ class Acceptor:
 class _Pending:
     """An accepted connection of `host` before its handshake has ended; `task` performs that."""
 
-    __slots__ = ("accepted", "deadline", "host", "is_silent", "task")
+    __slots__ = ("accepted", "deadline", "host", "is_silent", "make_protocol", "task")
 
-    def __init__(self, accepted: socket.socket, host: str) -> None:
+    def __init__(self, accepted: socket.socket, host: str, make_protocol: MakeProtocol) -> None:
         self.accepted = accepted
         self.host = host
+        self.make_protocol = make_protocol
         self.is_silent = True
         self.deadline: asyncio.TimerHandle | None = None
         self.task: asyncio.Task[None] | None = None

@@ -12,6 +12,7 @@ from broker.listener_settings import ListenerSettings
 from broker.net.connection_admission import ConnectionAdmission
 from broker.net.connection_gate import ConnectionLimits
 from broker.net.loop_timer import LoopTimer
+from broker.net.refusal_log import RefusalLog
 from broker.net.socket_protocol import SocketProtocol
 
 CUT_OFF_S: Final = 1.0
@@ -39,9 +40,19 @@ class Listener:
     async def listen(self, listeners: Listeners) -> None:
         """Accept connections. Raise OSError, with the URL as its file name, if that fails."""
         try:
-            self.port = await self._listen(lambda: SocketProtocol(listeners, self.settings))
+            self.port = await self._listen(self._maker(listeners))
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.url()) from None
+
+    def _maker(self, listeners: Listeners) -> Callable[[], SocketProtocol]:
+        """Return what makes the protocol of a connection."""
+        if not self.settings.is_websocket:
+            return lambda: SocketProtocol(listeners, self.settings)
+        # a broker without WebSocket is spared its modules, and the library
+        from broker.net.websocket_protocol import WebSocketProtocol
+
+        refusals = RefusalLog(self.settings.name, listeners.container)
+        return lambda: WebSocketProtocol(listeners, self.settings, refusals)
 
     async def _listen(self, make_protocol: Callable[[], SocketProtocol]) -> int:
         self._server = await asyncio.get_running_loop().create_server(
@@ -71,12 +82,16 @@ class Listener:
 
 def listener_of(settings: ListenerSettings, container: Container) -> Listener:
     """Return the listener of `settings`. Raise TlsError if its certificates cannot be used."""
-    if settings.tls is None:
-        return Listener(settings)
-    # a broker without TLS is spared its modules
-    from broker.net.tls_listener import TlsListener
+    # a broker without TLS, or without proxies, is spared its modules
+    if settings.tls is not None:
+        from broker.net.tls_listener import TlsListener
 
-    return TlsListener(settings, settings.tls, container)
+        return TlsListener(settings, settings.tls, container)
+    if settings.is_proxied:
+        from broker.net.proxy_listener import ProxyListener
+
+        return ProxyListener(settings, container)
+    return Listener(settings)
 
 
 class Listeners:
@@ -151,6 +166,8 @@ class Listeners:
         self.stop_accepting()
         for listener in self.each:
             await listener.ended()
+        for connection in list(self.connections):
+            connection.broker_stops()
         waited = await self._until_gone(patience_s)
         for connection in list(self.connections):
             connection.abort()

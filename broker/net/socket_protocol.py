@@ -17,6 +17,7 @@ from broker.security.entrance import Entrance
 
 if TYPE_CHECKING:
     from broker.net.listener import Listeners
+    from broker.net.proxy_header import ClientAddress
 
 WRITE_BUFFER_HIGH: Final = 1024 * 1024
 WRITE_BUFFER_LOW: Final = 256 * 1024
@@ -26,11 +27,15 @@ STALLED_AT: Final = 4 * 1024 * 1024
 
 
 class SocketProtocol(asyncio.Protocol, Transport):
-    """The asyncio protocol of one connection, and the transport of its peer."""
+    """The asyncio protocol of one connection, and the transport of its peer.
+
+    `client` is the client's address if a proxy has stated it, None for that of the socket.
+    """
 
     def __init__(self, listeners: Listeners, listener: ListenerSettings) -> None:
         self._listeners = listeners
         self._listener = listener
+        self.client: ClientAddress | None = None
         self._stall_timeout_ms = listeners.stall_timeout_ms
         self._stalled: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
@@ -45,7 +50,7 @@ class SocketProtocol(asyncio.Protocol, Transport):
         transport.set_write_buffer_limits(high=WRITE_BUFFER_HIGH, low=WRITE_BUFFER_LOW)
         listeners = self._listeners
         container = listeners.container
-        entrance = entrance_of(transport, self._listener)
+        entrance = entrance_of(transport, self._listener, self.client)
         # if closing: accepted by the loop before the stop, handed over after it
         if container.closing or not listeners.admit(self, entrance.host):
             transport.abort()
@@ -107,6 +112,9 @@ class SocketProtocol(asyncio.Protocol, Transport):
                 self._gone.set_result(None)
         return self._gone
 
+    def broker_stops(self) -> None:
+        """Note that the broker stops: open connections have got their AMQP close already."""
+
     def abort(self) -> None:
         """End the connection at once, and discard unsent output."""
         if self._transport is not None:
@@ -164,9 +172,16 @@ class SocketProtocol(asyncio.Protocol, Transport):
             self._transport.close()
 
 
-def entrance_of(transport: asyncio.BaseTransport, listener: ListenerSettings) -> Entrance:
-    """Return how a new client has connected; its host is "unknown" if it has no address."""
-    name = transport.get_extra_info("peername")
+def entrance_of(
+    transport: asyncio.BaseTransport,
+    listener: ListenerSettings,
+    client: ClientAddress | None = None,
+) -> Entrance:
+    """Return how a new client has connected; its host is "unknown" if it has no address.
+
+    `client` is its address as a proxy has stated it, None without a proxy.
+    """
+    name = transport.get_extra_info("peername") if client is None else client
     known = isinstance(name, tuple) and len(name) >= 2
     encrypted = transport.get_extra_info("ssl_object")
     return Entrance(

@@ -53,9 +53,11 @@ def anonymous_allowed(settings: Settings, *, users_exist: bool) -> bool:
 def exposed_listener(settings: Settings) -> str | None:
     """Return the setting by which other machines reach a listener; None if there is none."""
     for listener in settings.listeners():
+        of = "" if listener.name == FIRST else f" of listener {listener.name!r}"
         if not is_loopback(listener.bind):
-            of = "" if listener.name == FIRST else f" of listener {listener.name!r}"
             return f"bind = {listener.bind!r}{of}"
+        if listener.is_proxied:  # through a proxy on this machine
+            return f"proxy_protocol = {listener.proxy_protocol!r}{of}"
     return None
 
 

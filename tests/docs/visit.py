@@ -16,7 +16,7 @@ from tests.interop.broker_process import command as jms_broker
 from tests.support.ports import free_port
 
 SERVE: Final = re.compile(r"^(?:\w+=\S* )*jms-broker serve\b")
-PORTS: Final = ("5671", "5672", "8161")
+PORTS: Final = ("5671", "5672", "5673", "5674", "8161")
 """The ports of the documents; each page gets free ones in their place."""
 
 SECONDS: Final = 60

@@ -22,7 +22,7 @@ PASSWORD: Final = "sesame"
 
 READY: Final = re.compile(
     r"^ready (?P<url>amqp://\S+) store=(?P<store>\S+) pid=(?P<pid>\d+)( http=(?P<http>\S+))?"
-    r"( \S+=amqps?://\S+)*$"
+    r"( \S+=(amqp|ws)s?://\S+)*$"
 )
 LISTENER: Final = re.compile(r" (\S+)=(amqps?://\S+)")
 READY_SECONDS: Final = 30

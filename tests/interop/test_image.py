@@ -263,7 +263,9 @@ class TestBuilt:
         assert image.config["User"] == "10001:10001"
         assert image.config["Volumes"] == {DATA: {}}
         assert image.config["WorkingDir"] == DATA
-        assert image.config["ExposedPorts"] == {"5672/tcp": {}}
+        assert image.config["ExposedPorts"] == {
+            f"{port}/tcp": {} for port in (5671, 5672, 5673, 5674)
+        }
         assert image.texts("Entrypoint") == ["jms-broker"]
         assert image.texts("Cmd") == ["serve"]
 

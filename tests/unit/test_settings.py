@@ -391,7 +391,49 @@ def test_a_listener_of_its_own_table_or_the_general_one_has_tls() -> None:
     assert used == [None, "c.pem", "own.pem", None]
 
 
+def test_the_kind_decides_the_port_of_a_listener_without_one() -> None:
+    kinds = ("amqps", "ws", "wss")
+    listeners = [{"name": kind, "kind": kind} for kind in kinds]
+    listeners.append({"name": "own", "kind": "ws", "port": "7", "path": "/amqp"})
+    settings = given_settings(tls=PAIR, listener=listeners)
+    assert [each.url(each.port) for each in settings.listeners()[1:]] == [
+        "amqps://127.0.0.1:5671",
+        "ws://127.0.0.1:5673",
+        "wss://127.0.0.1:5674",
+        "ws://127.0.0.1:7/amqp",
+    ]
+    tls = [each.tls is not None for each in settings.listeners()[1:]]
+    assert tls == [True, False, True, False]
+
+
+def listener(**given: object) -> list[dict[str, object]]:
+    return [{"name": "a", "port": 1, **given}]
+
+
+def proxied(*networks: str) -> list[dict[str, object]]:
+    return listener(proxy_protocol="require", proxy_from=networks)
+
+
 LISTENERS = [
+    pytest.param(listener(kind="wss"), "is of kind wss, and there is no table tls", id="wss"),
+    pytest.param(listener(kind="ws", tls=PAIR), "set kind to 'wss'", id="TLS and ws"),
+    pytest.param(listener(path="/x"), "has path, which only WebSocket has", id="a path"),
+    pytest.param(
+        listener(origins=["https://h"], tls=PAIR, kind="amqps"),
+        "has origins, which only WebSocket has",
+        id="origins",
+    ),
+    pytest.param(listener(kind="ws", path="amqp"), "the path of a URL", id="no slash"),
+    pytest.param(listener(kind="ws", path="/a?b"), "the path of a URL", id="a query"),
+    pytest.param(listener(kind="ws", origins=["*"]), "an origin as browsers", id="all origins"),
+    pytest.param(listener(kind="ws", origins=["h.example"]), "an origin", id="a host"),
+    pytest.param(listener(kind="ws", origins=["https://h/"]), "an origin", id="an origin's path"),
+    pytest.param(listener(kind="ws", origins=["https://H"]), "an origin", id="capitals"),
+    pytest.param(listener(proxy_protocol="require"), "set proxy_from", id="proxies unnamed"),
+    pytest.param(listener(proxy_from=["10.0.0.5"]), "set proxy_protocol", id="proxies named"),
+    pytest.param(proxied("10.0.0.5/8"), "has host bits set", id="an address for a network"),
+    pytest.param(proxied("lb.example"), r"listener\[0\].proxy_from", id="a proxy's name"),
+    pytest.param(proxied("::ffff:10.0.0.5"), "without ::ffff:", id="IPv4 as IPv6"),
     pytest.param(
         [{"name": "a", "port": 1}, {"name": "a", "port": 2}], "of the name 'a'", id="twice"
     ),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.net.acceptor import ACCEPT_BATCH
+from broker.net.accept_loop import ACCEPT_BATCH
 from broker.net.handshake_failures import FailureReason
 from broker.net.handshakes import HandshakeLimits
 from broker.tls_settings import TlsSettings
@@ -136,7 +136,7 @@ async def test_a_fleet_of_one_source_gets_in(settings: TlsSettings, authority: A
 async def test_without_descriptors_connections_are_accepted_later(
     settings: TlsSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.net.acceptor.ACCEPT_RETRY_S", 0.05)
+    monkeypatch.setattr("broker.net.accept_loop.ACCEPT_RETRY_S", 0.05)
     told: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: told.append(f"{context['message']}: {context['exception']}")

@@ -1,7 +1,8 @@
 """Failed TLS handshakes: each is counted, one in a minute is a line of the log."""
 
 from broker.net.handshake_failures import FailureReason, HandshakeFailure
-from broker.net.handshake_log import INTERVAL_MS, HandshakeLog
+from broker.net.handshake_log import HandshakeLog
+from broker.net.refusal_log import INTERVAL_MS
 from tests.support.broker import Broker
 
 FAILURE = HandshakeFailure(FailureReason.NOT_TLS, "192.0.2.7")

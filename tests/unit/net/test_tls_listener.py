@@ -25,7 +25,7 @@ SCRAM = ["SCRAM-SHA-512", "SCRAM-SHA-256"]
 
 
 class Site:
-    """The files of a broker with a listener of the kind amqps that asks for certificates."""
+    """The files of a broker with a listener of TLS that asks for certificates."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -42,7 +42,7 @@ class Site:
         self.certificate, self.key = server.write(self.folder, "server")
         return server.der
 
-    def app(self, **tls: object) -> App:
+    def app(self, *, kind: str = "amqps", **tls: object) -> App:
         table: dict[str, object] = {
             "certificate": self.certificate,
             "key": self.key,
@@ -55,7 +55,7 @@ class Site:
             port=0,
             users_file=self.users.file,
             store=MEMORY,
-            listener=[{"name": "secure", "kind": "amqps", "port": 0, "tls": table}],
+            listener=[{"name": "secure", "kind": kind, "port": 0, "tls": table}],
         )
         return App(settings, watcher=RecordingWatcher())
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker.security.authenticate import anonymous_allowed, is_loopback, open_users
-from broker.settings import Settings, SettingsError
+from broker.settings import Settings, SettingsError, given_settings
 
 ELSEWHERE = "0.0.0.0"
 
@@ -103,3 +103,17 @@ def test_a_broker_open_by_oversight_is_told_what_to_do(file: Path) -> None:
     told = str(caught.value)
     for remedy in ("user add", "JMS_BROKER_USER", "JMS_BROKER_ALLOW_ANONYMOUS=true", ELSEWHERE):
         assert remedy in told
+
+
+@pytest.mark.requirement("SEC-06")
+def test_a_listener_behind_a_proxy_is_reached_from_elsewhere(file: Path) -> None:
+    """Clients of other machines come through a proxy on this one."""
+    proxied = {
+        "name": "behind",
+        "kind": "ws",
+        "proxy_protocol": "require",
+        "proxy_from": ["127.0.0.1"],
+    }
+    settings = given_settings(users_file=file, listener=[proxied])
+    with pytest.raises(SettingsError, match="proxy_protocol = 'require' of listener 'behind' lets"):
+        anonymous_allowed(settings, users_exist=False)

@@ -1,0 +1,1 @@
+"""WebSocket for AMQP, without I/O: handshake, frames, limits. It knows nothing of the broker."""
