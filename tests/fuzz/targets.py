@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tests.fuzz import access_rules, conversing, decoding, exchanging, seeds
+from tests.fuzz import access_rules, conversing, decoding, entering, exchanging, seeds
 
 CPU_SECONDS_MAX: Final = 1
 """Maximum seconds of CPU time for an input of up to 64 KiB, compiled.
@@ -58,7 +58,7 @@ ENTRY_POINTS: Final = {
             framed=False,
             base=256 * KIB,
             factor=400,
-            share=23,
+            share=21,
         ),
         EntryPoint(
             "sections",
@@ -68,7 +68,7 @@ ENTRY_POINTS: Final = {
             framed=False,
             base=256 * KIB,
             factor=400,
-            share=28,
+            share=25,
         ),
         EntryPoint(
             "frames",
@@ -120,6 +120,27 @@ ENTRY_POINTS: Final = {
             base=256 * KIB,
             factor=400,
             share=5,
+        ),
+        EntryPoint(
+            "websocket",
+            entering.websocket,
+            entering.websocket_seeds,
+            entering.websocket_extremes,
+            framed=False,
+            # four connections, each with a copy of the input and of what it sends
+            base=512 * KIB,
+            factor=1000,
+            share=3,
+        ),
+        EntryPoint(
+            "proxy",
+            entering.proxy,
+            entering.proxy_seeds,
+            list,
+            framed=False,
+            base=256 * KIB,
+            factor=400,
+            share=2,
         ),
     )
 }
