@@ -26,6 +26,7 @@ class TlsListener(Listener):
         super().__init__(settings)
         place = f"listener {settings.name}: tls"
         self._tls: Final = WatchedTls(settings.name, tls, container, place=place)
+        self._container: Final = container
         self._acceptor: Acceptor | None = None
         self._proxies: ProxyAcceptor | None = None
 

@@ -361,7 +361,8 @@ USERS = [
     pytest.param(basic("owner", "Sesame"), 401, "the password is wrong", id="a wrong password"),
     pytest.param(basic("eve", "sesame"), 401, "the user is unknown", id="somebody else"),
     pytest.param({}, 401, "a name and a password are needed", id="nobody"),
-    pytest.param({"Authorization": "Bearer x"}, 401, "is not Basic", id="another scheme"),
+    pytest.param({"Authorization": "Bearer x"}, 401, "token is not taken", id="a token"),
+    pytest.param({"Authorization": "Negotiate x"}, 401, "is not Basic", id="another scheme"),
 ]
 
 

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.requirement("SEC-02")
 def settings(tmp_path: Path) -> Settings:
     users_file = tmp_path / "users"
     Users(users_file).add("ada", "engine")
-    return Settings(port=0, users_file=users_file, store=MEMORY)
+    # all clients of this test are of this machine
+    return Settings(port=0, users_file=users_file, store=MEMORY, limit_loopback=False)
 
 
 ATTEMPTS = [
