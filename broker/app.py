@@ -16,6 +16,7 @@ from broker.journal import Journal
 from broker.large_body_store import LargeBodyStore
 from broker.links.authenticator import Authenticator
 from broker.links.container import Container, Watcher
+from broker.links.service import Service
 from broker.management.management import Management
 from broker.management.users import LoginRules
 from broker.net.connection_admission import connection_limits
@@ -96,6 +97,7 @@ class App:
         self.container.adopts_subscriptions = settings.ownership == ADOPT
         declare(router, self.journal)
         self.container.service = self._management()
+        self.container.claims_service = self._claims_service()
         self.contents: LargeBodyStore | None = None
         self.listeners = Listeners(
             self.container,
@@ -110,7 +112,7 @@ class App:
         self._beside: Final[set[asyncio.Task[None]]] = set()
 
     def _own_login(self) -> Login:
-        self.login = login_of(self.settings)
+        self.login = login_of(self.settings, lambda text: self.container.watcher.noticed(text))
         return self.login
 
     def _watch_of_users(self) -> UsersWatch | None:
@@ -121,6 +123,14 @@ class App:
         # as the login is at the time of a request; an embedded broker has no users file
         accounts = None if login is None else lambda: LoginRules(login.users, login.anonymous)
         return Management(self.container, self.store, self._spawn, accounts=accounts)
+
+    def _claims_service(self) -> Service | None:
+        if self.login is None or self.login.tokens is None:
+            return None
+        # a broker without tokens is spared the module
+        from broker.management.claims import ClaimsService
+
+        return ClaimsService(self.container, self._spawn)
 
     async def start(self) -> None:
         """Restore the store, and listen at the addresses of the settings."""
@@ -136,6 +146,8 @@ class App:
             self.contents.start(self.container.run_round)
         if self.http is not None:
             await self.http.start()
+        if self.login is not None:
+            self.login.start()
         if self._users_watch is not None:
             self._users_watch.start()
         await self.listeners.listen()
@@ -219,6 +231,8 @@ class App:
         self.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
         self.container.run_round()
         await asyncio.gather(self.listeners.close(patience_s), self._stop_http())
+        if self.login is not None:
+            self.login.stop()
         self.windows.close()
         if self.contents is not None:
             await self.contents.close()

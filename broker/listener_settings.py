@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from broker.oauth_settings import TOKEN_MECHANISMS
 from broker.setting_types import Number
 from broker.tls_settings import TlsSettings
 
@@ -70,6 +71,17 @@ Origin = Annotated[str, AfterValidator(_origin)]
 ProxyNetwork = Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)]
 
 
+Mechanism = Literal[
+    "EXTERNAL",
+    "SCRAM-SHA-512",
+    "SCRAM-SHA-256",
+    "OAUTHBEARER",
+    "XOAUTH2",
+    "PLAIN",
+    "ANONYMOUS",
+]
+
+
 class ListenerSettings(BaseModel):
     """The settings of one listener."""
 
@@ -83,6 +95,7 @@ class ListenerSettings(BaseModel):
     origins: tuple[Origin, ...] = ()
     proxy_protocol: Literal["no", "require"] = "no"
     proxy_from: tuple[ProxyNetwork, ...] = ()
+    mechanisms: Annotated[tuple[Mechanism, ...], Field(min_length=1)] | None = None
     tls: TlsSettings | None = None
 
     @model_validator(mode="before")
@@ -138,6 +151,10 @@ class ListenerSettings(BaseModel):
     def is_proxied(self) -> bool:
         """Whether clients come through proxies, which state the clients' addresses."""
         return self.proxy_protocol == REQUIRE
+
+    def needs_tokens(self) -> bool:
+        """Return whether a mechanism of this listener needs the table oauth."""
+        return any(each in TOKEN_MECHANISMS for each in self.mechanisms or ())
 
     def url(self, port: int) -> str:
         """Return the URL of this listener once it listens on `port`."""

@@ -5,15 +5,17 @@ Libraries that only some brokers need (SQL, HTTP, structlog) are imported only f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from broker.amqp.limits import Limits
+from broker.amqp.limits import FRAME_BEFORE_OPEN, FRAME_OF_TOKEN_LOGIN, Limits
 from broker.clock import Clock
 from broker.journal import Journal
 from broker.links.container import Container, Watcher
 from broker.machine import default_memory_max
 from broker.net.login import Login
+from broker.net.offers import check_offers
 from broker.policies import policies_of
 from broker.routing.batches.staging_area import StagingArea
 from broker.routing.credit.disk_guard import Space
@@ -30,6 +32,9 @@ from storage.memory import MemoryStore
 
 if TYPE_CHECKING:
     from broker.http.server import HttpServer
+    from broker.net.token_logins import TokenLogins
+
+Notice: TypeAlias = Callable[[str], None]
 
 WRITTEN_TIMES: Final = 3
 """Bytes on the disk for each byte of a message, at most: a message is written to a log first and
@@ -93,8 +98,15 @@ def declare(router: Router, journal: Journal) -> None:
         raise SettingsError(f"a declared queue or topic: {refusal}") from None
 
 
-def login_of(settings: Settings) -> Login:
-    """Return the check of logins. Raise SettingsError if the broker must not run so."""
+def no_notice(text: str) -> None:
+    """Say nothing: for a login that only checks the settings."""
+
+
+def login_of(settings: Settings, notice: Notice = no_notice) -> Login:
+    """Return the check of logins. Raise SettingsError if the broker must not run so.
+
+    `notice` is called with what the operator should know of it later.
+    """
     users, anonymous = open_users(settings)
     is_local = exposed_listener(settings) is None
     login = Login(
@@ -102,9 +114,29 @@ def login_of(settings: Settings) -> Login:
         anonymous=anonymous,
         all_administer=anonymous and is_local,
         plain_always=settings.plain == "always",
+        listed={
+            each.name: frozenset(each.mechanisms)
+            for each in settings.listeners()
+            if each.mechanisms is not None
+        },
+        tokens=tokens_of(settings, notice),
     )
-    check_mechanisms(settings, login)
+    check_offers(settings, login)
     return login
+
+
+def tokens_of(settings: Settings, notice: Notice) -> TokenLogins | None:
+    """Return the check of tokens, None without [oauth]. SettingsError if it cannot be made."""
+    if settings.oauth is None:
+        return None
+    try:
+        from broker.net.token_logins import TokenLogins
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        raise SettingsError(
+            f"[oauth] is set, and {missing} is not installed: pip install 'jms-broker[oauth]'"
+        ) from None
+    return TokenLogins(settings.oauth, notice=notice)
 
 
 def access_of(settings: Settings) -> AccessRules:
@@ -117,20 +149,6 @@ def access_of(settings: Settings) -> AccessRules:
         return read_rules(settings.acl_file)
     except RulesFileError as error:
         raise SettingsError(str(error)) from None
-
-
-def check_mechanisms(settings: Settings, login: Login) -> None:
-    """Raise SettingsError if a listener would offer no mechanism by which every user can log in."""
-    lacking = [] if login.anonymous or login.plain_always else login.users.without_scram()
-    exposed = exposed_listener(settings)
-    if lacking and exposed is not None:
-        names = ", ".join(lacking[:3]) + (", …" if len(lacking) > 3 else "")
-        raise SettingsError(
-            f"{exposed} lets other machines in without TLS, so it offers only SCRAM, for which"
-            f" these users have no verifier: {names}. Set their passwords anew with"
-            ' `jms-broker user passwd NAME`, or set plain = "always": passwords then cross the'
-            " network readable"
-        )
 
 
 def http_of(settings: Settings, container: Container, store: Store) -> HttpServer | None:
@@ -173,6 +191,7 @@ def limits_of(settings: Settings) -> Limits:
         transaction_operations_max=settings.transaction_operations_max,
         transaction_bytes_max=settings.transaction_bytes_max,
         transaction_timeout_ms=settings.transaction_timeout_ms,
+        login_frame_max=FRAME_BEFORE_OPEN if settings.oauth is None else FRAME_OF_TOKEN_LOGIN,
     )
 
 

@@ -37,6 +37,7 @@ from pydantic_settings import SettingsError as UnreadableVariable
 from broker.address_settings import AddressSettings, GeneralAddressSettings, NodeSettings
 from broker.listener_settings import FIRST, ListenerSettings
 from broker.machine import LEAST
+from broker.oauth_settings import OauthSettings
 from broker.setting_types import UINT_MAX, Count, Number, Uint
 from broker.tls_settings import TlsSettings
 
@@ -156,6 +157,8 @@ class Settings(GeneralAddressSettings):
     password: SecretStr | None = None
     password_file: Path | None = None
 
+    oauth: OauthSettings | None = None
+
     # who may do what, and how much; None: what the built-in roles allow
     acl_file: Path | None = None
     ownership: Literal["adopt", "strict"] = ADOPT
@@ -246,6 +249,16 @@ class Settings(GeneralAddressSettings):
             )
         return self
 
+    @model_validator(mode="after")
+    def _listeners_with_tokens_have_an_issuer(self) -> Settings:
+        for listener in self.listener:
+            if listener.needs_tokens() and self.oauth is None:
+                raise ValueError(
+                    f"listener {listener.name!r} has mechanisms for tokens, and there is no table"
+                    " oauth: set issuer, audience and jwks in [oauth]"
+                )
+        return self
+
     def listeners(self) -> list[ListenerSettings]:
         """Return all listeners, with their TLS; the first is that of `bind` and `port`."""
         first = ListenerSettings(name=FIRST, bind=self.bind, port=self.port)
@@ -333,11 +346,21 @@ def _read_file(config: Path) -> dict[str, object]:
         raise SettingsError(f"{config}: not TOML: {error}") from None
 
 
+TABLES: Final[Mapping[str, type[BaseModel]]] = {
+    "log": LogSettings,
+    "http": HttpSettings,
+    "tls": TlsSettings,
+    "oauth": OauthSettings,
+}
+"""The tables whose settings are environment variables, too."""
+
+
 def variable_names() -> set[str]:
     """Return every environment variable that is a setting."""
     names = {f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in Settings.model_fields}
-    for table, settings in (("LOG", LogSettings), ("HTTP", HttpSettings), ("TLS", TlsSettings)):
-        names |= {f"{ENVIRONMENT_PREFIX}{table}_{name.upper()}" for name in settings.model_fields}
+    for table, settings in TABLES.items():
+        prefix = f"{ENVIRONMENT_PREFIX}{table.upper()}_"
+        names |= {f"{prefix}{name.upper()}" for name in settings.model_fields}
     return names
 
 
@@ -425,6 +448,7 @@ KNOWN_IN: Final[dict[str, Iterable[str]]] = {
     "log": LogSettings.model_fields,
     "listener": ListenerSettings.model_fields,
     "tls": TlsSettings.model_fields,
+    "oauth": OauthSettings.model_fields,
     "address": AddressSettings.model_fields,
     "queue": NodeSettings.model_fields,
     "topic": NodeSettings.model_fields,

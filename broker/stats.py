@@ -23,6 +23,8 @@ class Stats:
         self.user_limits_reached: i64 = 0
         self.links_revoked: i64 = 0
         self.connections_revoked: i64 = 0
+        self.logins_expired: i64 = 0
+        self.logins_renewed: i64 = 0
         self.links_attached: i64 = 0
         self.links_refused: i64 = 0
         self.links_stolen: i64 = 0
@@ -69,6 +71,8 @@ class Stats:
             "user_limits_reached": self.user_limits_reached,
             "links_revoked": self.links_revoked,
             "connections_revoked": self.connections_revoked,
+            "logins_expired": self.logins_expired,
+            "logins_renewed": self.logins_renewed,
             "links_attached": self.links_attached,
             "links_refused": self.links_refused,
             "links_stolen": self.links_stolen,

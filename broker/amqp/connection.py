@@ -54,7 +54,7 @@ from broker.amqp.frames import (
 from broker.amqp.handshake import expects_header, header_event, our_open, wanted_header
 from broker.amqp.input import Input
 from broker.amqp.lifecycle import ConnectionEvent, ConnectionState, connection_after
-from broker.amqp.limits import BUFFER_BEFORE_OPEN, FRAME_BEFORE_OPEN, FRAME_SIZE_MIN, Limits
+from broker.amqp.limits import BUFFER_BEFORE_OPEN, FRAME_SIZE_MIN, Limits
 from broker.amqp.outcomes import error_of
 from broker.amqp.output import Output
 from broker.amqp.performatives import (
@@ -173,14 +173,14 @@ class Connection:
 
     def _frames(self, data: bytes, now_ms: i64) -> i64:
         """Handle every complete frame in `data`; return the position after the last of them."""
-        end = i64(len(data))
+        limits, end = self.limits, i64(len(data))
         at: i64 = 0
         while end - at >= HEAD_SIZE and not self._input.is_held and not self.is_over:
             if expects_header(self.state):
                 self._on_header(data[at : at + HEAD_SIZE])
                 at += HEAD_SIZE
                 continue
-            limit = self.limits.max_frame_size if self._open_sent else FRAME_BEFORE_OPEN
+            limit = limits.max_frame_size if self._open_sent else limits.early(self._sasl is None)
             size = frame_size(data, at, limit)
             if end - at < size:
                 self._input.wanted = size

@@ -50,6 +50,9 @@ FRAME_SIZE_MIN: Final = 512
 # peer yet. RabbitMQ's figure.
 FRAME_BEFORE_OPEN: Final[i64] = 8192
 
+# The same while a client logs in, if the broker takes tokens: one has up to 16 KiB.
+FRAME_OF_TOKEN_LOGIN: Final[i64] = 32 * 1024
+
 # Maximum challenges to a client in one SASL exchange. SCRAM needs two.
 SASL_CHALLENGES_MAX: Final = 8
 
@@ -99,6 +102,7 @@ class Limits:
         transaction_operations_max: i64 = 100_000,
         transaction_bytes_max: i64 = 64 * 1024 * 1024,
         transaction_timeout_ms: i64 = 300_000,
+        login_frame_max: i64 = FRAME_BEFORE_OPEN,
     ) -> None:
         self.max_frame_size: Final[i64] = max_frame_size
         self.channel_max: Final[i64] = channel_max
@@ -121,6 +125,12 @@ class Limits:
         # Measured from the first message or outcome, never from the declaration: a JMS session
         # without work has a transaction open. As Artemis.
         self.transaction_timeout_ms: Final[i64] = transaction_timeout_ms
+        # FRAME_OF_TOKEN_LOGIN if tokens log in.
+        self.login_frame_max: Final[i64] = login_frame_max
+
+    def early(self, is_logged_in: bool) -> i64:
+        """Return the maximum bytes of a frame before the broker has sent its open."""
+        return FRAME_BEFORE_OPEN if is_logged_in else self.login_frame_max
 
     def transfers_per_delivery(self) -> i64:
         """Return the maximum number of frames of one delivery."""

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from broker.links.peer import Peer
 
 
+class LoginRefused(Exception):  # noqa: N818 - as refusals are named in this project
+    """Credentials are wrong. The message says why, to the operator."""
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Exchange:
     """The login of one connection (core 5.3.2).
@@ -70,6 +74,14 @@ class Authenticator:
         as `identify` does.
         """
         return None
+
+    async def renew(self, identity: Identity, token: str) -> Identity:  # noqa: ARG002
+        """Return `identity` with the roles and the end of `token`, which has the same subject.
+
+        Raise LoginRefused if the token does not renew that login; TooManyLogins if it cannot be
+        judged now.
+        """
+        raise LoginRefused("the login cannot be renewed: the broker takes no tokens")
 
     @abstractmethod
     def current(self, identity: Identity) -> Identity | None:

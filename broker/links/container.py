@@ -32,9 +32,10 @@ from broker.journal import Journal
 from broker.large_body_store import LargeBodyStore
 from broker.links.access import USE, Right
 from broker.links.authenticator import Authenticator
+from broker.links.login_expiries import LoginExpiries
 from broker.links.memory_guard import MemoryGuard
 from broker.links.rights_review import RightsReview
-from broker.links.service import Service, ServiceNode
+from broker.links.service import CLAIMS, Service, ServiceNode
 from broker.links.uniqueness import Claim, ContainerIdVerdict, collide, verdict
 from broker.links.user_limits import UserLimitChecks
 from broker.routing.addresses.address import MANAGEMENT, Address
@@ -164,10 +165,12 @@ class Container:
         self.adopts_subscriptions = True
         self.received_ms: i64 = clock.wall_ms()
         self.service: Service | None = None
+        self.claims_service: Service | None = None
         self.contents: LargeBodyStore | None = None
         self.memory_guard: Final = MemoryGuard(self)
         self.rights_review: Final = RightsReview(self)
         self.user_limits: Final = UserLimitChecks(self)
+        self.login_expiries: Final = LoginExpiries(self)
         self._peers: Final[dict[str, list[Peer]]] = {}
         self._links: Final[dict[tuple[str, str, bool], LinkRegistration]] = {}
         self._next_peer: i64 = 0
@@ -335,10 +338,16 @@ class Container:
 
     def service_node(self, peer: Peer, address: Address, reply_to: str = "") -> ServiceNode | None:
         """Return the node for a link of `peer` to the broker itself; None for any other address."""
-        service = self.service
-        if service is None or address.text != MANAGEMENT:
+        service = self.service_at(address)
+        if service is None:
             return None
-        return ServiceNode(peer, service, reply_to=reply_to)
+        return ServiceNode(peer, service, address=address.text, reply_to=reply_to)
+
+    def service_at(self, address: Address) -> Service | None:
+        """Return the service at one of the broker's own addresses; None for any other address."""
+        if address.text == MANAGEMENT:
+            return self.service
+        return self.claims_service if address.text == CLAIMS else None
 
     def receivers(self) -> list[LinkRegistration]:
         """Return the registration of every link on which a client receives, in no order."""

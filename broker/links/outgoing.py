@@ -270,7 +270,7 @@ class ConsumerEndpoint(OutgoingOwner):
             return QUEUE
         if address is None:
             return request.kind or QUEUE
-        if address.text == MANAGEMENT:
+        if address.text == MANAGEMENT or self._container.service_at(address) is not None:
             return QUEUE
         return access.kind_to_receive(self._peer, address, copies=request.copies)
 

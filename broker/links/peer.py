@@ -339,6 +339,7 @@ class Peer(ConnectionOwner):
             self._refuse_connection(ConnectionFault(UNAUTHORIZED_ACCESS, str(refusal)))
             return
         self.is_open = True
+        container.login_expiries.watch(self)
         self.dynamic.creator = self.identity.user
         self._entered()
         container.stats.connections_opened += 1
@@ -475,6 +476,7 @@ class Peer(ConnectionOwner):
         if self.is_open:
             self.is_open = False
             self.container.leave(self)
+            self.container.login_expiries.forget(self)
             self.container.stats.connections_closed += 1
             self.container.watcher.closed(self, self.connection.end_reason)
 

@@ -43,6 +43,12 @@ class RightsReview(TimerCallback):
         self._links = self._container.registrations()
         self._arm()
 
+    def begin_for(self, peer: Peer) -> None:
+        """Judge one connection and its links, whose user has other roles by now."""
+        self._peers.append(peer)
+        self._links += [each for each in self._container.registrations() if each.peer is peer]
+        self._arm()
+
     def is_going_on(self) -> bool:
         """Return whether connections or links are still to be judged."""
         return bool(self._peers) or bool(self._links)

@@ -1,4 +1,4 @@
-"""Requests to the broker itself, at the address `$management`, which no queue has.
+"""Requests to the broker itself, at addresses that no queue has: `$management`, and `$cbs`.
 
 Requests are sent like messages, on a link to that address or on the anonymous relay. They are
 carried out at once, so they cannot be part of a transaction.
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from broker.message import Message
-from broker.routing.addresses.address import MANAGEMENT
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.entries.participants import Consumer
 from broker.routing.queues.node import QUEUE, Consumable
@@ -21,6 +20,9 @@ from storage.batch import Batch
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
+
+CLAIMS: Final = "$cbs"
+"""Address at which a client renews the token of its login (AMQP claims-based security)."""
 
 REQUEST_CREDIT: Final[i64] = 8
 """Maximum requests that a link may send ahead.
@@ -48,15 +50,15 @@ class Service:
 
 @final
 class ServiceNode(Consumable):
-    """The node of one link to `$management`: it passes the requests of its peer to the service.
+    """The node of one link to a service: it passes the requests of its peer to the service.
 
     On a link on which the client receives, responses wait in a queue that ends with the link.
     Requests name that queue by `reply_to`: the address of the link's target.
     """
 
-    def __init__(self, peer: Peer, service: Service, *, reply_to: str) -> None:
+    def __init__(self, peer: Peer, service: Service, *, address: str, reply_to: str) -> None:
         super().__init__(
-            address=MANAGEMENT,
+            address=address,
             kind=QUEUE,
             policy=REPLY_POLICY,
             context=peer.container.router.context,
@@ -64,7 +66,7 @@ class ServiceNode(Consumable):
         )
         self._peer: Final = peer
         self._service: Final = service
-        self._reply_to: Final = reply_to or MANAGEMENT
+        self._reply_to: Final = reply_to or address
 
     def put(self, message: Message, batch: Batch) -> None:  # noqa: ARG002 the service has its own
         self._service.answer(self._peer, message)
@@ -77,7 +79,7 @@ class ServiceNode(Consumable):
 
     def attach_consumer(self, consumer: Consumer) -> Queue:
         queue = Queue(
-            address=MANAGEMENT,
+            address=self.address,
             policy=REPLY_POLICY,
             context=self.context,
             owner=self.owner,

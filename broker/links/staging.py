@@ -8,6 +8,7 @@ from typing import Final
 from broker.amqp.errors import INVALID_FIELD, LinkFault
 from broker.amqp.terminus import Target
 from broker.amqp.types import Char, Integer
+from broker.links.service import CLAIMS
 from broker.routing.addresses.address import MANAGEMENT
 from broker.routing.batches.staged_transaction import Task
 
@@ -24,6 +25,8 @@ QUERY_BYTES_MAX: Final = 255
 LONG_MAX: Final = 2**63 - 1
 INT_MAX: Final = 2**31 - 1
 
+OWN_NODES: Final = (MANAGEMENT, CLAIMS)
+
 
 def task_of(properties: dict[str, object], target: Target) -> Task | None:
     """Return the task that a sender's attach names, None for none; LinkFault if it is invalid."""
@@ -33,7 +36,7 @@ def task_of(properties: dict[str, object], target: Target) -> Task | None:
     for name in PROPERTIES:
         if name not in properties:
             raise LinkFault(INVALID_FIELD, f"a link with the property {given[0]} has {name}, too")
-    if target.dynamic or target.address is None or target.address == MANAGEMENT:
+    if target.dynamic or target.address is None or target.address in OWN_NODES:
         raise LinkFault(
             INVALID_FIELD, f"a link with the property {QUERY} names a queue or topic as its target"
         )

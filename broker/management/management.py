@@ -9,7 +9,6 @@ from typing import Final
 from broker.amqp.errors import INVALID_FIELD, UNAUTHORIZED_ACCESS, LinkFault
 from broker.amqp.errors import NOT_FOUND as NO_SUCH
 from broker.amqp.errors import PRECONDITION_FAILED as NOT_AS_EXPECTED
-from broker.journal import Journal, Waiter
 from broker.links.container import Container
 from broker.links.peer import Peer
 from broker.links.refusal import as_link_fault
@@ -23,6 +22,7 @@ from broker.management.later import LATER_MAX, Later, Spawn, Told
 from broker.management.leases import LeaseEntity
 from broker.management.messages import Messages
 from broker.management.nodes import Nodes
+from broker.management.replies import Replies
 from broker.management.request import (
     BAD_REQUEST,
     BUSY,
@@ -44,10 +44,9 @@ from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscriptions import SubscriptionEntities
 from broker.management.users import LoginRules, UserEntity
 from broker.message import Message
-from broker.routing.errors import NoSuchNode, RoutingError
+from broker.routing.errors import RoutingError
 from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.queues.paging import NotLoaded, Parked
-from broker.routing.queues.queue import Queue
 from broker.security.resources import MANAGEMENT, NAMES, Resource
 from storage.api import Store, StoreError
 
@@ -69,21 +68,6 @@ STATUS: Final = {
     NOT_AS_EXPECTED: PRECONDITION_FAILED,
 }
 """Status codes by AMQP error condition. Any other condition becomes CONFLICT (409)."""
-
-
-class Answer(Waiter):
-    """A response that is sent once the changes it reports are durable."""
-
-    def __init__(self, journal: Journal, node: Node, message: Message) -> None:
-        self._journal: Final = journal
-        self._node: Final = node
-        self._message: Final = message
-
-    def committed(self) -> None:
-        try:
-            self._node.put(self._message, self._journal.batch)
-        except RoutingError:
-            return  # the reply node is full or deleted by now: nothing can take the response
 
 
 class ParkedRequest(Parked):
@@ -118,6 +102,7 @@ class Management(Service):
     ) -> None:
         self._container: Final = container
         self._spawn: Final = spawn
+        self._replies: Final = Replies(container)
         self._waiting = 0
         router, journal = container.router, container.journal
         entities: list[Entity] = [
@@ -146,7 +131,7 @@ class Management(Service):
 
     def answer(self, peer: Peer, request: Message) -> None:
         envelope = read_envelope(request)
-        node = self._reply_node(peer, envelope, request)
+        node = self._replies.checked_node(peer, envelope, request)
         caller = Caller(
             identity=peer.identity,
             address=peer.entrance.address,
@@ -170,8 +155,7 @@ class Management(Service):
             self._respond(node, envelope, response)
 
     def _respond(self, node: Node, envelope: Envelope, response: Response) -> None:
-        message = as_message(response, envelope, self._container.clock)
-        self._container.journal.submit(Answer(self._container.journal, node, message))
+        self._replies.send(node, as_message(response, envelope, self._container.clock))
 
     async def _finish(self, peer: Peer, envelope: Envelope, later: Later) -> None:
         """Respond when the store has answered, unless the client has disconnected by then."""
@@ -192,25 +176,9 @@ class Management(Service):
 
     def _tell(self, peer: Peer, envelope: Envelope, response: Response) -> None:
         """Send `response` to the client, unless its reply node no longer exists."""
-        node = self._node_for(peer, envelope)
+        node = self._replies.node_for(peer, envelope)
         if node is not None:
             self._respond(node, envelope, response)
-
-    def _reply_node(self, peer: Peer, envelope: Envelope, message: Message) -> Node:
-        """Return the node for the response; called before the request is executed.
-
-        Raise NoSuchNode if there is none, QueueFull if it has no room.
-        """
-        node = self._node_for(peer, envelope)
-        if node is None:
-            raise NoSuchNode(f"no node {envelope.reply_to:.100} to send the response to")
-        if isinstance(node, Queue):
-            node.check_room(message)
-        return node
-
-    def _node_for(self, peer: Peer, envelope: Envelope) -> Node | None:
-        own = peer.replies.get(envelope.reply_to)
-        return own or self._container.router.find_named(envelope.reply_to, "")
 
     def perform(self, caller: Caller, request: Request) -> Response | Later | Told:
         """Carry out a request, which may have come in any way.

@@ -26,6 +26,9 @@ CORRELATION_ID: Final = 5
 BODY_BYTES_MAX: Final = 64 * 1024
 """Maximum bytes of a request's body. A list of a thousand ids takes a tenth of it."""
 
+TEXT_HEAD_BYTES: Final = 5
+"""Maximum bytes of a text's code and length."""
+
 TEXT_BYTES_MAX: Final = 4 * ADDRESS_BYTES_MAX
 """Maximum bytes of any text in a request: names, patterns, operations and others."""
 
@@ -174,9 +177,7 @@ def read_request(message: Message) -> Request:
     """Return the request in `message`; Refused if it is malformed."""
     data = message.encoded
     sections = split(data, 0, len(data))
-    if sections.application_properties < 0:
-        raise Refused(BAD_REQUEST, "a request has the application properties operation and type")
-    properties = _map_at("application-properties", data, sections.application_properties)
+    properties = read_properties(message)
     return Request(
         operation=_required(properties, "operation"),
         type=_required(properties, "type"),
@@ -185,6 +186,31 @@ def read_request(message: Message) -> Request:
         properties=properties,
         arguments=_arguments(sections, data),
     )
+
+
+def read_properties(message: Message) -> dict[str, object]:
+    """Return the application properties of a request; Refused if it has none."""
+    data = message.encoded
+    sections = split(data, 0, len(data))
+    if sections.application_properties < 0:
+        raise Refused(BAD_REQUEST, "a request has the application properties operation and type")
+    return _map_at("application-properties", data, sections.application_properties)
+
+
+def read_text(message: Message, *, at_most: int) -> str:
+    """Return the body of a request, a text of at most so many bytes; Refused if it is none."""
+    data = message.encoded
+    sections = split(data, 0, len(data))
+    code, at = (-1, 0) if sections.body < 0 else descriptor_at(data, sections.body, sections.end)
+    if code != AMQP_VALUE or sections.end - at > at_most + TEXT_HEAD_BYTES:
+        raise Refused(BAD_REQUEST, f"the body is a text of at most {at_most} bytes")
+    try:
+        value, _ = take_value(data, at, sections.end, FIELD_VALUES_MAX)
+    except Fault as fault:
+        raise Refused(BAD_REQUEST, f"the body: {fault.description}") from None
+    if not isinstance(value, str):
+        raise Refused(BAD_REQUEST, f"the body is a text of at most {at_most} bytes")
+    return value
 
 
 def _required(properties: Mapping[str, object], name: str) -> str:

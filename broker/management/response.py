@@ -22,6 +22,9 @@ NO_CONTENT: Final = 204
 
 STATUS_CODE: Final = "statusCode"
 STATUS_DESCRIPTION: Final = "statusDescription"
+STATUS: Final = (STATUS_CODE, STATUS_DESCRIPTION)
+STATUS_OF_CLAIMS: Final = ("status-code", "status-description")
+"""Names of the properties with the status, by the drafts of management and of claims."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +45,14 @@ def response_of(refusal: Refused) -> Response:
     return Response(status=refusal.status, description=str(refusal))
 
 
-def as_message(response: Response, envelope: Envelope, clock: Clock) -> Message:
-    """Return `response` as a message to `envelope.reply_to`.
+def as_message(
+    response: Response,
+    envelope: Envelope,
+    clock: Clock,
+    *,
+    names: tuple[str, str] = STATUS,
+) -> Message:
+    """Return `response` as a message to `envelope.reply_to`; `names` are those of its status.
 
     The message is not durable, because the client can send its request again.
     """
@@ -51,8 +60,8 @@ def as_message(response: Response, envelope: Envelope, clock: Clock) -> Message:
     _put_properties(out, envelope)
     put_descriptor(out, APPLICATION_PROPERTIES)
     status: dict[str, object] = {
-        STATUS_CODE: Int(response.status),
-        STATUS_DESCRIPTION: response.description,
+        names[0]: Int(response.status),
+        names[1]: response.description,
     }
     put_value(out, {**status, **response.properties})
     put_descriptor(out, AMQP_VALUE)

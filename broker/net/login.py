@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from broker.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN
 from broker.clock import Clock, SystemClock
-from broker.links.authenticator import Authenticator, Exchange
+from broker.links.authenticator import Authenticator, Exchange, LoginRefused
 from broker.net.login_exchange import LoginExchange
 from broker.net.password_checks import PasswordChecks, refusal_of
+from broker.oauth_settings import TOKEN_MECHANISMS
 from broker.security.account import UsersError
 from broker.security.authenticate import is_loopback
 from broker.security.entrance import Entrance
-from broker.security.identity import ADMIN, APPLICATION, Identity
+from broker.security.identity import ADMIN, APPLICATION, FOREVER, Identity
 from broker.security.scram_verifier import ScramHash
 from broker.security.throttle import LoginThrottle
 from broker.security.turns import TooManyLogins, source_of
 from broker.security.users import Users
+
+if TYPE_CHECKING:
+    from broker.net.token_logins import TokenLogins
+    from broker.security.tokens import TokenClaims
 
 SCRAM: Final = (ScramHash.SHA_512.value, ScramHash.SHA_256.value)
 """The mechanisms that prove a password without sending it, the better one first."""
@@ -28,6 +34,8 @@ class Login(Authenticator):
     While any client may enter and there are no users, PLAIN with any name and password enters as
     `anonymous` too: many clients always send both. The name is shown to operators, and has no
     other effect. `plain_always` lists PLAIN even where others could read the password.
+    `listed` are the only mechanisms of a listener, by its name, if its settings say which. `tokens`
+    judges tokens; None if none are taken.
     `scram_refused` says why the users file could not take a user's verifiers; None if it could.
     """
 
@@ -38,11 +46,15 @@ class Login(Authenticator):
         anonymous: bool,
         all_administer: bool = False,
         plain_always: bool = False,
+        listed: Mapping[str, frozenset[str]] | None = None,
+        tokens: TokenLogins | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.users = users
         self.anonymous = anonymous
         self.plain_always = plain_always
+        self.tokens: Final = tokens
+        self._listed: Final = listed or {}
         self._all_administer = all_administer
         self._clock: Final = SystemClock() if clock is None else clock
         self.checks: Final = PasswordChecks(self._verify, is_throttled=self.is_throttled)
@@ -52,20 +64,49 @@ class Login(Authenticator):
             import scramp  # noqa: F401 - it takes 70 ms, which no login is to wait for
 
     def adopt(self, other: Login) -> None:
-        """Use the users and rules of `other` from now on."""
+        """Use the users and rules of `other` from now on, and read the keys of tokens anew."""
         self.users = other.users
         self.anonymous = other.anonymous
         self.plain_always = other.plain_always
         self._all_administer = other._all_administer
+        if self.tokens is not None:
+            self.tokens.look()
+
+    def start(self) -> None:
+        """Begin to read the issuer's keys, if tokens log in. To be called in the event loop."""
+        if self.tokens is not None:
+            self.tokens.start()
+
+    def stop(self) -> None:
+        """Read no more keys."""
+        if self.tokens is not None:
+            self.tokens.stop()
 
     def begin(self, entrance: Entrance) -> Exchange:
         return LoginExchange(self, entrance)
 
     def takes_any_name(self) -> bool:
         """Return whether PLAIN enters with any name and password."""
-        return self.anonymous and not self.users.exist()
+        return self.anonymous and self.tokens is None and not self.users.exist()
 
     def mechanisms(self, entrance: Entrance) -> list[str]:
+        """Return the mechanisms to list. A list is never empty (core 5.3.3.1).
+
+        EXTERNAL alone, which then lets nobody in, stands for none.
+        """
+        return self.offered(entrance) or [EXTERNAL]
+
+    def admits_anonymous(self, entrance: Entrance) -> bool:
+        """Return whether a client without a login may enter there."""
+        return self.anonymous and ANONYMOUS in self._listed.get(entrance.listener, (ANONYMOUS,))
+
+    def offered(self, entrance: Entrance) -> list[str]:
+        """Return the mechanisms by which a client may log in, of those that its listener has."""
+        possible = self._possible(entrance)
+        listed = self._listed.get(entrance.listener)
+        return possible if listed is None else [each for each in possible if each in listed]
+
+    def _possible(self, entrance: Entrance) -> list[str]:
         """Return the mechanisms for a client, which chooses the first that it knows.
 
         Most clients prefer SCRAM, whether the user has a verifier for it or not: it is listed once
@@ -77,7 +118,7 @@ class Login(Authenticator):
         if self.users.everyone_has_scram():
             offered += SCRAM
         if self.takes_passwords(entrance):
-            offered.append(PLAIN)
+            offered += [PLAIN] if self.tokens is None else [*TOKEN_MECHANISMS, PLAIN]
         if self.anonymous:
             offered.append(ANONYMOUS)
         return offered or list(SCRAM)
@@ -109,10 +150,62 @@ class Login(Authenticator):
             credential_version=self.users.version_of(user) or 0,
         )
 
+    def identity_by_token(self, claims: TokenClaims, mechanism: str) -> Identity | None:
+        """Return the identity of a token's user; None if the users file does not let it in.
+
+        The roles are those of the token, or of the users file if that has the user.
+        """
+        user, roles, version = claims.user, claims.roles, 0
+        if self.users.is_known(user):
+            if not self.users.takes_token(user, mechanism):
+                return None
+            roles, version = self.users.roles_of(user), self.users.version_of(user) or 0
+        return Identity(
+            user,
+            roles=roles,
+            mechanism=mechanism,
+            credential_version=version,
+            valid_until_ms=claims.valid_until_ms,
+            issuer=claims.issuer,
+            subject=claims.subject,
+        )
+
+    def _current_by_token(self, identity: Identity) -> Identity | None:
+        """Return who a client with a token is by now; None if that, or its user, is not valid."""
+        until_ms, user = identity.valid_until_ms, identity.user
+        if until_ms != FOREVER and self._clock.wall_ms() >= until_ms:
+            return None
+        if not self.users.is_known(user):
+            return identity if identity.credential_version == 0 else None
+        if self.users.version_of(user) != identity.credential_version:
+            return None
+        if not self.users.takes_token(user, identity.mechanism):
+            return None
+        return identity.with_roles(self.users.roles_of(user))
+
+    async def renew(self, identity: Identity, token: str) -> Identity:
+        tokens = self.tokens
+        if tokens is None or not identity.issuer:
+            raise LoginRefused("the connection was not logged in by a token")
+        from broker.net.bearer_login import verdict_on
+
+        claims = await verdict_on(token, tokens)
+        if (claims.issuer, claims.subject) != (identity.issuer, identity.subject):
+            raise LoginRefused(
+                f"the token's subject is {claims.subject!r:.100}, that of the login is"
+                f" {identity.subject!r:.100}"
+            )
+        renewed = self.identity_by_token(claims, identity.mechanism)
+        if renewed is None or renewed.user != identity.user:
+            raise LoginRefused(f"the token is not of user {identity.user!r}, whose login this is")
+        return renewed
+
     def current(self, identity: Identity) -> Identity | None:
         if identity.user == "":
             # a reload that keeps such clients out from now on leaves those that are in
             return self.anonymous_identity(identity.mechanism, claimed_user=identity.claimed_user)
+        if identity.issuer:
+            return self._current_by_token(identity)
         if self.users.version_of(identity.user) != identity.credential_version:
             return None
         return self.identity_of(identity.user, identity.mechanism)

@@ -1,4 +1,4 @@
-"""The login of one connection: EXTERNAL, SCRAM, PLAIN and ANONYMOUS (core 5.3)."""
+"""The login of one connection: EXTERNAL, SCRAM, tokens, PLAIN and ANONYMOUS (core 5.3)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from broker.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, claimed_name, plain_cre
 from broker.links.authenticator import Exchange
 from broker.links.peer import Peer
 from broker.net.password_checks import PasswordVerdict, PendingLogin, refusal_of
+from broker.oauth_settings import TOKEN_MECHANISMS
+from broker.security.bearer import looks_like_token
 from broker.security.entrance import Entrance
 from broker.security.identity import Identity
 from broker.security.scram import ScramChallenge, ScramExchange, ScramStep, ScramSuccess
@@ -16,6 +18,7 @@ from broker.security.scram_verifier import ScramHash
 from broker.security.turns import source_of
 
 if TYPE_CHECKING:
+    from broker.net.bearer_login import BearerLogin
     from broker.net.login import Login
 
 
@@ -26,23 +29,25 @@ class LoginExchange(Exchange):
     """
 
     def __init__(self, login: Login, entrance: Entrance) -> None:
-        self._login: Final = login
+        self.login: Final = login
         self._entrance: Final = entrance
         self._source: Final = source_of(entrance.host)
         self._scram: ScramExchange | None = None
+        self._bearer: BearerLogin | None = None
         self._mechanism = ""
 
     def mechanisms(self) -> list[str]:
-        return self._login.mechanisms(self._entrance)
+        return self.login.mechanisms(self._entrance)
 
     def anonymous(self) -> Identity | None:
-        return self._login.anonymous_identity() if self._login.anonymous else None
+        admits = self.login.admits_anonymous(self._entrance)
+        return self.login.anonymous_identity() if admits else None
 
     def start(self, peer: Peer, mechanism: str, response: bytes | None) -> None:
-        if mechanism not in self.mechanisms():
+        if mechanism not in self.login.offered(self._entrance):
             peer.rejected(f"mechanism {mechanism} is not offered")
         elif mechanism == ANONYMOUS:
-            peer.authenticated(self._login.anonymous_identity(ANONYMOUS))
+            peer.authenticated(self.login.anonymous_identity(ANONYMOUS))
         elif mechanism == EXTERNAL:
             self._start_external(peer, response or b"")
         elif mechanism == PLAIN:
@@ -50,6 +55,12 @@ class LoginExchange(Exchange):
                 self._start_plain(peer, response or b"")
             except Fault as fault:
                 peer.rejected(str(fault))
+        elif mechanism in TOKEN_MECHANISMS:
+            self._bearer = self._token_login(peer, mechanism)
+            if response is None:
+                peer.challenged(b"")  # the client speaks first, and has not yet (RFC 4422 3)
+            else:
+                self._bearer.answer(response)
         else:
             self._start_scram(peer, ScramHash(mechanism), response)
 
@@ -57,16 +68,16 @@ class LoginExchange(Exchange):
 
     def _start_external(self, peer: Peer, response: bytes) -> None:
         """Let the user of the client's certificate in; it may only name itself (RFC 4422 A)."""
-        user = self._login.user_by_certificate(self._entrance)
+        user = self.login.user_by_certificate(self._entrance)
         if user is None or response not in (b"", user.encode()):
             peer.rejected(f"the certificate of user {user!r} does not stand for {response!r:.100}")
         else:
-            peer.authenticated(self._login.identity_of(user, EXTERNAL))
+            peer.authenticated(self.login.identity_of(user, EXTERNAL))
 
     # -- PLAIN
 
     def _start_plain(self, peer: Peer, response: bytes) -> None:
-        login = self._login
+        login = self.login
         if login.takes_any_name():
             claimed = claimed_name(response)
             peer.authenticated(login.anonymous_identity(PLAIN, claimed_user=claimed))
@@ -75,17 +86,27 @@ class LoginExchange(Exchange):
         user, password = credentials.user, credentials.password
         if credentials.authorization not in ("", user):
             peer.rejected(f"user {user!r} may not act for another")
-        elif not self._is_throttled(peer, user):
+        elif login.tokens is not None and looks_like_token(password):
+            self._token_login(peer, PLAIN).ask(user, password)
+        elif not self.is_throttled(peer, user):
             if login.users.recall(user, password):
                 self.ended(peer, user, mechanism=PLAIN)
             else:
                 asker = PeerAsker(peer, self, user)
                 login.checks.ask(self._source, user, password, asker=asker)
 
+    # -- tokens
+
+    def _token_login(self, peer: Peer, mechanism: str) -> BearerLogin:
+        # loaded at the start where tokens are taken; others are spared joserfc
+        from broker.net.bearer_login import BearerLogin
+
+        return BearerLogin(self, peer, mechanism)
+
     # -- SCRAM
 
     def _start_scram(self, peer: Peer, hash_: ScramHash, response: bytes | None) -> None:
-        users = self._login.users
+        users = self.login.users
         self._scram = ScramExchange(hash_, users.scram_verifiers, salt_secret=users.salt_secret())
         self._mechanism = hash_.value
         if response is None:
@@ -94,11 +115,14 @@ class LoginExchange(Exchange):
             self._go_on(peer, self._scram.start(response))
 
     def answer(self, peer: Peer, response: bytes) -> None:
+        if self._bearer is not None:
+            self._bearer.answer(response)
+            return
         scram = self._scram
         assert scram is not None
         if not scram.user:
             self._go_on(peer, scram.start(response))
-        elif not self._is_throttled(peer, scram.user):
+        elif not self.is_throttled(peer, scram.user):
             self._go_on(peer, scram.answer(response))
 
     def _go_on(self, peer: Peer, step: ScramStep) -> None:
@@ -111,8 +135,9 @@ class LoginExchange(Exchange):
 
     # -- outcomes
 
-    def _is_throttled(self, peer: Peer, user: str) -> bool:
-        if not self._login.is_throttled(self._source, user):
+    def is_throttled(self, peer: Peer, user: str) -> bool:
+        """Return whether `user` may not log in for now; then the client has been told so."""
+        if not self.login.is_throttled(self._source, user):
             return False
         peer.container.stats.logins_throttled += 1
         peer.undecided(refusal_of(self._source))
@@ -120,21 +145,29 @@ class LoginExchange(Exchange):
 
     def ended(self, peer: Peer, user: str, *, mechanism: str) -> None:
         """Let `user` in, whose password was right."""
-        self._login.note(self._source, user, success=True)
-        refused = self._login.scram_refused
+        refused = self.login.scram_refused
         if refused is not None:
-            self._login.scram_refused = None
+            self.login.scram_refused = None
             peer.container.watcher.noticed(f"no verifiers for SCRAM were written: {refused}")
-        peer.authenticated(self._login.identity_of(user, mechanism))
+        self.admit(peer, user, self.login.identity_of(user, mechanism))
+
+    def admit(self, peer: Peer, user: str, identity: Identity) -> None:
+        """Let the client in; its failures under the name `user` count no more."""
+        self.login.note(self._source, user, success=True)
+        peer.authenticated(identity)
 
     def failed(self, peer: Peer, user: str, reason: str) -> None:
         """Refuse the client, and count the failure."""
-        failures = self._login.note(self._source, user, success=False)
+        self.count_failure(peer, user)
+        peer.rejected(reason)
+
+    def count_failure(self, peer: Peer, user: str) -> None:
+        """Count a failed login under the name `user`, and report too many of them."""
+        failures = self.login.note(self._source, user, success=False)
         if failures:
             peer.container.watcher.noticed(
                 f"{failures} logins of user {user!r} have failed within an hour: is it attacked?"
             )
-        peer.rejected(reason)
 
     def unchecked(self, peer: Peer) -> None:
         """Refuse the client for now: too many password checks wait."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from pathlib import Path
 
-from broker.listener_settings import FIRST
+from broker.listener_settings import FIRST, ListenerSettings
 from broker.security.account import UsersError, refusal_of_name
 from broker.security.passwords import refusal_of_password
 from broker.security.users import Users
@@ -22,7 +22,9 @@ def open_users(settings: Settings) -> tuple[Users, bool]:
         nobody = users.is_empty()
     except UsersError as error:
         raise SettingsError(str(error)) from None
-    return users, anonymous_allowed(settings, users_exist=not nobody)
+    # an issuer of tokens has users, too
+    exist = not nobody or settings.oauth is not None
+    return users, anonymous_allowed(settings, users_exist=exist)
 
 
 def anonymous_allowed(settings: Settings, *, users_exist: bool) -> bool:
@@ -52,12 +54,17 @@ def anonymous_allowed(settings: Settings, *, users_exist: bool) -> bool:
 
 def exposed_listener(settings: Settings) -> str | None:
     """Return the setting by which other machines reach a listener; None if there is none."""
-    for listener in settings.listeners():
-        of = "" if listener.name == FIRST else f" of listener {listener.name!r}"
-        if not is_loopback(listener.bind):
-            return f"bind = {listener.bind!r}{of}"
-        if listener.is_proxied:  # through a proxy on this machine
-            return f"proxy_protocol = {listener.proxy_protocol!r}{of}"
+    found = (where_exposed(listener) for listener in settings.listeners())
+    return next((each for each in found if each is not None), None)
+
+
+def where_exposed(listener: ListenerSettings) -> str | None:
+    """Return the setting by which other machines reach `listener`; None if they do not."""
+    of = "" if listener.name == FIRST else f" of listener {listener.name!r}"
+    if not is_loopback(listener.bind):
+        return f"bind = {listener.bind!r}{of}"
+    if listener.is_proxied:  # through a proxy on this machine
+        return f"proxy_protocol = {listener.proxy_protocol!r}{of}"
     return None
 
 

@@ -22,7 +22,8 @@ class Identity:
     `user` is empty for a client that has not logged in; `claimed_user` is the name that such a
     client gave itself, which is not verified. `mechanism` is the SASL mechanism, empty without
     SASL; `credential_version` is that of the password at the login. The login ends at
-    `valid_until_ms` of the wall clock, or never (FOREVER).
+    `valid_until_ms` of the wall clock, or never (FOREVER). A login by a token has its `issuer` and
+    `subject`, which are empty for others.
     """
 
     def __init__(
@@ -34,6 +35,8 @@ class Identity:
         claimed_user: str = "",
         credential_version: i64 = 0,
         valid_until_ms: i64 = FOREVER,
+        issuer: str = "",
+        subject: str = "",
     ) -> None:
         self.user: Final = user
         self.roles: Final = roles
@@ -41,6 +44,23 @@ class Identity:
         self.claimed_user: Final = claimed_user
         self.credential_version: Final[i64] = credential_version
         self.valid_until_ms: Final[i64] = valid_until_ms
+        self.issuer: Final = issuer
+        self.subject: Final = subject
+
+    def with_roles(self, roles: frozenset[str]) -> Identity:
+        """Return the same login with other roles; this one if it has these."""
+        if roles == self.roles:
+            return self
+        return Identity(
+            self.user,
+            roles=roles,
+            mechanism=self.mechanism,
+            claimed_user=self.claimed_user,
+            credential_version=self.credential_version,
+            valid_until_ms=self.valid_until_ms,
+            issuer=self.issuer,
+            subject=self.subject,
+        )
 
     def name(self) -> str:
         """Return the user for people to read: `anonymous` for a client without a login."""

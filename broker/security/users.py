@@ -17,6 +17,7 @@ from secrets import token_bytes
 from typing import Final
 
 from broker.clock import Clock, SystemClock
+from broker.oauth_settings import TOKEN_MECHANISMS
 from broker.security.account import (
     ADMIN_ROLE,
     APPLICATION_ROLE,
@@ -139,6 +140,21 @@ class Users:
             return True
         account = self._known(name)
         return account is not None and account.may_use(mechanism)
+
+    def is_known(self, name: str) -> bool:
+        """Return whether there is a user `name`, enabled or not."""
+        return name == self.first or self._known(name) is not None
+
+    def takes_token(self, name: str, mechanism: str) -> bool:
+        """Return whether a token may log in the user `name` of the file with this mechanism.
+
+        The file must say so: else the issuer could give out a name that is a local user's.
+        """
+        account = self._known(name)
+        if name == self.first or account is None or account.mechanisms is None:
+            return False
+        takes_tokens = any(each in account.mechanisms for each in TOKEN_MECHANISMS)
+        return takes_tokens and account.may_use(mechanism)
 
     def version_of(self, name: str) -> int | None:
         """Return the credential version of the user `name`; None if it is unknown or disabled.

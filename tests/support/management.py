@@ -99,12 +99,12 @@ def read_reply(payload: bytes) -> Reply:
     assert isinstance(told, dict)
     assert isinstance(fields, list)
     assert isinstance(body, Described)
-    status = told.pop("statusCode")
+    status = told.pop("statusCode", None) or told.pop("status-code")
     assert isinstance(status, Int)
     fields += [None] * 6
     return Reply(
         status=status.value,
-        description=str(told.pop("statusDescription")),
+        description=str(told.pop("statusDescription", None) or told.pop("status-description")),
         body=plain(body.value),
         properties=told,
         correlation_id=fields[5],

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.amqp.limits import FRAME_BEFORE_OPEN, FRAME_OF_TOKEN_LOGIN
 from broker.journal import Journal
 from broker.parts import WRITTEN_TIMES, StoreSpace, access_of, limits_of
 from broker.settings import Settings, SettingsError
@@ -13,6 +14,7 @@ from storage.memory import MemoryStore
 from tests.interop.broker_process import environment
 from tests.support.staging import Staging, task
 from tests.support.stores import GatedStore
+from tests.support.tokens import TokenIssuer, oauth
 
 
 class RoomyStore(GatedStore):
@@ -62,6 +64,13 @@ def test_every_limit_of_the_settings_reaches_the_engine() -> None:
     assert limits.transaction_operations_max == 9
     assert limits.transaction_bytes_max == 10
     assert limits.transaction_timeout_ms == 11
+    assert limits.login_frame_max == FRAME_BEFORE_OPEN
+
+
+@pytest.mark.requirement("SEC-07")
+def test_frames_of_a_login_are_larger_where_tokens_log_in(tmp_path: Path) -> None:
+    settings = Settings(oauth=oauth(tmp_path, TokenIssuer()))
+    assert limits_of(settings).login_frame_max == FRAME_OF_TOKEN_LOGIN
 
 
 def test_a_wrong_rules_file_is_a_wrong_setting(tmp_path: Path) -> None:
@@ -78,7 +87,13 @@ def test_without_the_driver_of_postgresql_it_says_what_to_install() -> None:
         "from broker.parts import store_of; from broker.settings import Settings\n"
         "store_of(Settings(store='postgresql://ada@nowhere/broker'))"
     )
-    done = subprocess.run(
+    errors = run(program).stderr
+    assert "SettingsError: the store is in PostgreSQL, and asyncpg is not" in errors
+    assert "pip install 'jms-broker[postgresql]'" in errors
+
+
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-c", program],
         env=environment(),
         capture_output=True,
@@ -86,5 +101,27 @@ def test_without_the_driver_of_postgresql_it_says_what_to_install() -> None:
         timeout=60,
         check=False,
     )
-    assert "SettingsError: the store is in PostgreSQL, and asyncpg is not" in done.stderr
-    assert "pip install 'jms-broker[postgresql]'" in done.stderr
+
+
+@pytest.mark.requirement("SEC-07")
+def test_without_joserfc_it_says_what_to_install() -> None:
+    program = (
+        "import sys; sys.modules['joserfc'] = None\n"
+        "from broker.parts import login_of; from broker.settings import given_settings\n"
+        "oauth = {'issuer': 'i', 'audience': 'a', 'jwks': 'keys.json'}\n"
+        "login_of(given_settings(oauth=oauth, users_file='absent'))"
+    )
+    errors = run(program).stderr
+    assert "SettingsError: [oauth] is set, and joserfc is not installed" in errors
+    assert "pip install 'jms-broker[oauth]'" in errors
+
+
+@pytest.mark.requirement("SEC-07")
+def test_a_broker_without_tokens_does_not_load_what_they_need() -> None:
+    program = (
+        "import sys; from broker.app import App; from broker.settings import given_settings\n"
+        "App(given_settings(users_file='absent', store='memory'))\n"
+        "absent = ('joserfc', 'broker.net.token_logins', 'broker.management.claims')\n"
+        "print([name for name in absent if name in sys.modules])"
+    )
+    assert run(program).stdout.strip() == "[]"

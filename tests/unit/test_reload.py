@@ -32,6 +32,7 @@ NEED_RESTART = {
         "port",
         "listener",
         "tls",
+        "oauth",
         "store",
         "hold_ms",
         "store_loss_grace_ms",

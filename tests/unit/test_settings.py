@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from broker.address_settings import AddressSettings, NodeSettings
 from broker.listener_settings import ListenerSettings
+from broker.oauth_settings import OauthSettings
 from broker.settings import (
     DEFAULT_STORE,
     OTHER_VARIABLES,
@@ -36,7 +37,7 @@ WITHOUT_DEFAULT = {
 }
 """Settings for which config/broker.toml shows an example or a description, not the default."""
 
-TABLES = {"log", "http", "listener", "tls", "address", "queue", "topic"}
+TABLES = {"log", "http", "listener", "tls", "oauth", "address", "queue", "topic"}
 
 
 def written(folder: Path, text: str) -> Path:
@@ -313,6 +314,12 @@ def test_the_file_shows_every_setting_and_no_other() -> None:
     assert set(tables(shown, "http")) == set(HttpSettings.model_fields)
     assert set(tables(shown, "listener")) == set(ListenerSettings.model_fields) - {"tls"}
     assert set(tables(shown, "tls")) == set(TlsSettings.model_fields)
+    oauth = tables(shown, "oauth")
+    assert set(oauth) == set(OauthSettings.model_fields)
+    for name, field in OauthSettings.model_fields.items():
+        if not field.is_required() and name != "jwks_ca":
+            default = field.default
+            assert oauth[name] == (list(default) if isinstance(default, tuple) else default)
     assert set(tables(shown, "address")) == set(AddressSettings.model_fields)
     for kind in ("queue", "topic"):
         assert set(tables(shown, kind)) == set(NodeSettings.model_fields)

@@ -40,6 +40,9 @@ HITS: Final = {
     "DELIVERY_TAG_SIZE_MAX": f"{HERE}::test_a_delivery_tag_is_short",
     "FRAME_SIZE_MIN": f"{HERE}::test_a_peer_takes_frames_of_some_size",
     "FRAME_BEFORE_OPEN": "amqp/test_connection.py::test_a_frame_before_open_is_small",
+    "FRAME_OF_TOKEN_LOGIN": "amqp/test_sasl.py"
+    "::test_frames_of_a_login_are_larger_where_tokens_log_in",
+    "login_frame_max": "amqp/test_sasl.py::test_frames_of_a_login_are_larger_where_tokens_log_in",
     "BUFFER_BEFORE_OPEN": "amqp/test_sasl.py"
     "::test_little_is_kept_of_a_peer_that_is_not_authenticated",
     "SASL_CHALLENGES_MAX": "amqp/test_sasl_server.py"
@@ -136,7 +139,7 @@ NO_LIMITS: Final = {
         "expiry",
         "log",
         "address",
-        *("listener", "tls", "plain", "acl_file", "ownership", "limit_loopback"),
+        *("listener", "tls", "plain", "oauth", "acl_file", "ownership", "limit_loopback"),
     ),
     *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms", "disk_free_min"),
     *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms", "hold_ms"),

@@ -4,7 +4,12 @@ import pytest
 
 from broker.amqp.errors import DECODE_ERROR, ConnectionFault
 from broker.amqp.frames import AMQP_HEADER, SASL_HEADER
-from broker.amqp.limits import BUFFER_BEFORE_OPEN, FRAME_BEFORE_OPEN
+from broker.amqp.limits import (
+    BUFFER_BEFORE_OPEN,
+    FRAME_BEFORE_OPEN,
+    FRAME_OF_TOKEN_LOGIN,
+    Limits,
+)
 from broker.amqp.performatives import Begin, Open
 from broker.amqp.sasl import ANONYMOUS, PLAIN, plain_credentials
 from broker.amqp.sasl_frames import (
@@ -198,6 +203,33 @@ def test_nobody_comes_in_by_sending(data: bytes) -> None:
     assert doorman.waiting == []
     assert client.broker.watcher.events == []
     assert client.broker.watcher.errors == []
+
+
+@pytest.mark.parametrize(
+    ("size", "taken"),
+    [
+        pytest.param(FRAME_OF_TOKEN_LOGIN, True, id="the largest"),
+        pytest.param(FRAME_OF_TOKEN_LOGIN + 1, False, id="too large"),
+    ],
+)
+@pytest.mark.requirement("SEC-07")
+def test_frames_of_a_login_are_larger_where_tokens_log_in(size: int, taken: bool) -> None:
+    limits = Limits(login_frame_max=FRAME_OF_TOKEN_LOGIN)
+    client = Broker(limits=limits, authenticator=Doorman(slow=True)).dial()
+    client.send_bytes(SASL_HEADER)
+    client.bodies()
+    client.send_bytes(int(size).to_bytes(4) + b"\x02\x01\x00\x00" + bytes(1000))
+    assert client.is_closed() is not taken
+
+
+@pytest.mark.requirement("SEC-07")
+def test_an_open_is_no_larger_where_tokens_log_in() -> None:
+    client = Broker(limits=Limits(login_frame_max=FRAME_OF_TOKEN_LOGIN)).dial()
+    client.send_bytes(AMQP_HEADER)
+    client.expect(Header)
+    client.send_bytes(int(FRAME_BEFORE_OPEN + 1).to_bytes(4) + b"\x02\x00\x00\x00")
+    client.expect(Open)
+    client.expect_close("amqp:connection:framing-error")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""Responses of the broker's own nodes: the reply node of a request, and the way there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.journal import Journal, Waiter
+from broker.links.container import Container
+from broker.links.peer import Peer
+from broker.management.request import Envelope
+from broker.message import Message
+from broker.routing.errors import NoSuchNode, RoutingError
+from broker.routing.queues.node import Node
+from broker.routing.queues.queue import Queue
+
+
+class Answer(Waiter):
+    """A response that is sent once the changes it reports are durable."""
+
+    def __init__(self, journal: Journal, node: Node, message: Message) -> None:
+        self._journal: Final = journal
+        self._node: Final = node
+        self._message: Final = message
+
+    def committed(self) -> None:
+        try:
+            self._node.put(self._message, self._journal.batch)
+        except RoutingError:
+            return  # the reply node is full or deleted by now: nothing can take the response
+
+
+class Replies:
+    """The way of responses to the clients of a container."""
+
+    def __init__(self, container: Container) -> None:
+        self._container: Final = container
+
+    def node_for(self, peer: Peer, envelope: Envelope) -> Node | None:
+        """Return the node that a request names for its response, None if there is none."""
+        own = peer.replies.get(envelope.reply_to)
+        return own or self._container.router.find_named(envelope.reply_to, "")
+
+    def checked_node(self, peer: Peer, envelope: Envelope, request: Message) -> Node:
+        """Return the node for the response; called before the request is executed.
+
+        Raise NoSuchNode if there is none, QueueFull if it has no room.
+        """
+        node = self.node_for(peer, envelope)
+        if node is None:
+            raise NoSuchNode(f"no node {envelope.reply_to:.100} to send the response to")
+        if isinstance(node, Queue):
+            node.check_room(request)
+        return node
+
+    def send(self, node: Node, response: Message) -> None:
+        """Put `response` into its node, once all changes until now are durable."""
+        journal = self._container.journal
+        journal.submit(Answer(journal, node, response))
