@@ -149,14 +149,15 @@ def checked_number(name: str, value: object, default: int, *, low: int, high: in
     return number
 
 
-def read_envelope(message: Message) -> Envelope:
+def read_envelope(message: Message, *, otherwise: str = "") -> Envelope:
     """Return where to send the response to `message`; LinkFault if it has no valid `reply-to`.
 
-    The message-id serves as the correlation-id if the request has none of its own.
+    `otherwise` counts as reply-to for a message without one, if it is not empty. The message-id
+    serves as the correlation-id if the request has none of its own.
     """
     data = message.encoded
     sections = split(data, 0, len(data))
-    reply_to = sections.text(data, REPLY_TO)
+    reply_to = sections.text(data, REPLY_TO) or otherwise
     if not reply_to or len(reply_to.encode()) > TEXT_BYTES_MAX:
         raise LinkFault(INVALID_FIELD, "a request names in `reply-to` where its response goes")
     for place in (CORRELATION_ID, MESSAGE_ID):

@@ -7,7 +7,7 @@ from typing import Final
 from broker.amqp.sasl import EXTERNAL
 from broker.listener_settings import ListenerSettings
 from broker.net.login import SCRAM, Login
-from broker.security.authenticate import is_loopback, where_exposed
+from broker.security.authenticate import where_exposed
 from broker.security.entrance import Entrance
 from broker.settings import Settings, SettingsError
 
@@ -34,7 +34,7 @@ def check_offers(settings: Settings, login: Login) -> None:
 
 def _offers(listener: ListenerSettings, login: Login) -> set[str]:
     """Return the mechanisms by which some client can log in at `listener`."""
-    is_local = is_loopback(listener.bind)
+    is_local = where_exposed(listener) is None
     client = Entrance(
         listener=listener.name,
         kind=listener.kind,

@@ -7,7 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tests.fuzz import access_rules, conversing, decoding, entering, exchanging, seeds
+from tests.fuzz import (
+    access_rules,
+    conversing,
+    decoding,
+    entering,
+    exchanging,
+    seeds,
+    token_logins,
+)
 
 CPU_SECONDS_MAX: Final = 1
 """Maximum seconds of CPU time for an input of up to 64 KiB, compiled.
@@ -141,6 +149,17 @@ ENTRY_POINTS: Final = {
             base=256 * KIB,
             factor=400,
             share=2,
+        ),
+        EntryPoint(
+            "tokens",
+            token_logins.token_login,
+            token_logins.seeds,
+            token_logins.extremes,
+            framed=False,
+            # cryptography keeps the key of each set of keys
+            base=512 * KIB,
+            factor=400,
+            share=3,
         ),
     )
 }

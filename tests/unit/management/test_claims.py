@@ -36,14 +36,17 @@ class RenewingUsers(Doorman):
 class Office:
     """A broker with the service, and a client with a link to it in each direction."""
 
-    def __init__(self, authenticator: Doorman | None = None) -> None:
+    def __init__(
+        self, authenticator: Doorman | None = None, *, receiver: Target | None = None
+    ) -> None:
         self.broker = Broker(authenticator=authenticator or RenewingUsers())
         self.beside: list[Coroutine[None, None, None]] = []
         container = self.broker.container
         container.claims_service = ClaimsService(container, self.beside.append)
         self.client = self.broker.session()
         self.client.attach_sender(CLAIMS)
-        self.client.attach(attach_receiver(CLAIMS, handle=1, target=Target(address="here")))
+        target = receiver or Target(address="here")
+        self.client.attach(attach_receiver(CLAIMS, handle=1, target=target))
         self.client.flow(handle=1, credit=1000, delivery_count=0)
         self._sent = 0
 
@@ -145,6 +148,13 @@ async def test_a_client_that_has_gone_gets_no_response(office: Office) -> None:
     office.client.hang_up()
     await office.work()
     assert office.broker.stats.logins_renewed == 0
+
+
+async def test_a_response_goes_to_the_only_link_if_the_request_names_none() -> None:
+    """Azure's client for Python names neither a target nor a reply-to."""
+    office = Office(receiver=Target())
+    reply = await office.put("good", reply_to=None)
+    assert (reply.status, reply.to) == (202, CLAIMS)
 
 
 async def test_a_request_without_a_way_back_is_not_taken(office: Office) -> None:
