@@ -303,3 +303,49 @@ def test_a_login_is_over_when_its_token_has_expired(users: Users) -> None:
     assert login.current(identity) is identity
     clock.advance(1)
     assert login.current(identity) is None
+
+
+RULES = """
+[[rule]]
+id = "shops"
+who = ["role:shop"]
+can = ["connect", "send", "create"]
+on = ["connection:*", "queue:orders.#"]
+
+[[rule]]
+id = "not-eve"
+effect = "deny"
+who = ["user:eve"]
+can = ["connect"]
+on = ["connection:*"]
+"""
+
+RIGHTS = [
+    # claims; whether the client may open its connection
+    pytest.param({"roles": ["shop"]}, True, id="a role of the rules"),
+    pytest.param({"roles": []}, False, id="no role"),
+    pytest.param({"roles": ["other"]}, False, id="a role that no rule names"),
+    pytest.param(
+        {"roles": ["shop"], "preferred_username": "eve"}, False, id="a user that is denied"
+    ),
+]
+
+
+@pytest.mark.parametrize(("claims", "may_open"), RIGHTS)
+async def test_rules_are_about_the_roles_of_tokens(
+    tmp_path: Path, claims: dict[str, object], may_open: bool
+) -> None:
+    (tmp_path / "acl.toml").write_text(RULES)
+    settings = given_settings(
+        port=0,
+        users_file=tmp_path / "users",
+        store=MEMORY,
+        oauth=oauth(tmp_path, ISSUER),
+        acl_file=tmp_path / "acl.toml",
+    )
+    running = App(settings)
+    await running.start()
+    async with SocketClient(running.port) as client:
+        await logged_in(client, ISSUER.token(**claims))
+        assert bool(running.container.peers()) is may_open
+    await running.stop()
