@@ -37,6 +37,7 @@ from broker.parts import (
 from broker.restore import restore
 from broker.routing.credit.disk_guard import DiskGuard
 from broker.routing.entries.participants import QueueObserver
+from broker.routing.router import Router
 from broker.settings import ADOPT, Settings
 from broker.stats import Stats
 from broker.windows import Windows
@@ -81,20 +82,12 @@ class App:
         router = router_of(
             settings, self.store, self.journal, clock=clock, stats=self.stats, observer=observer
         )
-        self.container = Container(
-            name=f"{PRODUCT}-{os.getpid()}",
-            router=router,
-            journal=self.journal,
+        self.container = self._container(
+            router,
+            authenticator or self._own_login(),
+            log_watcher() if watcher is None else watcher,
             clock=clock,
-            stats=self.stats,
-            limits=limits_of(settings),
-            authenticator=authenticator or self._own_login(),
-            access=access_of(settings),
-            watcher=log_watcher() if watcher is None else watcher,
-            credit=settings.credit,
-            product={"product": PRODUCT, "version": __version__, BUILD: build_kind()},
         )
-        self.container.adopts_subscriptions = settings.ownership == ADOPT
         declare(router, self.journal)
         self.container.service = self._management()
         self.container.claims_service = self._claims_service()
@@ -110,6 +103,26 @@ class App:
         self.http = http_of(settings, self.container, self.store)
         self._working: list[asyncio.Task[None]] = []
         self._beside: Final[set[asyncio.Task[None]]] = set()
+
+    def _container(
+        self, router: Router, authenticator: Authenticator, watcher: Watcher, *, clock: Clock
+    ) -> Container:
+        settings = self.settings
+        container = Container(
+            name=f"{PRODUCT}-{os.getpid()}",
+            router=router,
+            journal=self.journal,
+            clock=clock,
+            stats=self.stats,
+            limits=limits_of(settings),
+            authenticator=authenticator,
+            access=access_of(settings),
+            watcher=watcher,
+            credit=settings.credit,
+            product={"product": PRODUCT, "version": __version__, BUILD: build_kind()},
+        )
+        container.adopts_subscriptions = settings.ownership == ADOPT
+        return container
 
     def _own_login(self) -> Login:
         self.login = login_of(self.settings, lambda text: self.container.watcher.noticed(text))
