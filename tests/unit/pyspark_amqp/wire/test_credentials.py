@@ -104,9 +104,12 @@ def test_a_user_logs_in_over_tls(
     reads_both_ways(given(site), broker)
 
 
+EVE = {"username": "eve", "password": "wrong-canary"}
+
 WRONG = [
     # options that replace those of a login by password; by certificate; the error, its text
-    pytest.param({"password": "wrong-canary"}, False, "the name or the password is wrong", id="it"),
+    pytest.param(EVE, False, "the name or the password is wrong", id="a wrong password"),
+    pytest.param(EVE, True, "the name or the password is wrong", id="beside a certificate"),
     pytest.param({"tls.caFile": "none.pem"}, False, "tls.caFile: none.pem: No such", id="no CA"),
     pytest.param({"tls.caFile": "{key}"}, False, "tls.caFile: .* no certificate", id="a key as CA"),
     pytest.param({"tls.caFile": "{other}"}, False, "must name the authority", id="another CA"),
