@@ -79,6 +79,7 @@ MAY: Final = {
         "tests/unit/http/*.py": "applications of others are replaced there",
     },
     "nothing_sleeps": {
+        "tests/conformance/logins.py": "brokers delay the logins after failed ones",
         "tests/attacks/*.py": "an attack lasts, and real timers of a real broker run meanwhile",
         "tests/bench/*.py": "a benchmark lets the machine calm down, and looks on while it works",
         "tests/faults/*.py": "faults fall at random times, and real timers of real processes run",

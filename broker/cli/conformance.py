@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,13 +11,53 @@ from typing import Annotated
 
 import typer
 
+from broker.cli.client_tls import Ca, Cert, ClientTls, Key, chosen_tls
+from broker.cli.ending import EXIT_USAGE, fail
+from broker.cli.managing import taking
 
-def conformance(
-    url: Annotated[str, typer.Argument(help="The broker, amqp://USER:PASSWORD@HOST:PORT.")],
-    user: Annotated[str | None, typer.Option(help="Who logs in; nobody by default.")] = None,
+
+@dataclass(frozen=True)
+class ConformanceLogin:
+    """The options that say how to reach the broker under test, and how to log in."""
+
+    user: Annotated[str | None, typer.Option(help="Who logs in; nobody by default.")] = None
     password: Annotated[
         str | None, typer.Option(envvar="JMS_BROKER_CONFORMANCE_PASSWORD", help="With what.")
-    ] = None,
+    ] = None
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            help="The only SASL mechanism to log in with: PLAIN, ANONYMOUS, EXTERNAL, SCRAM-SHA-256"
+            " or SCRAM-SHA-512.",
+            show_default=False,
+        ),
+    ] = None
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Speak TLS, as with amqps:// in place of amqp://.")
+    ] = False
+    ca: Ca = None
+    cert: Cert = None
+    key: Key = None
+
+    def url(self, typed: str) -> str:
+        """Return the URL of the broker, amqps:// if TLS is asked for."""
+        if self.tls and typed.startswith("amqp://"):
+            return f"amqps{typed.removeprefix('amqp')}"
+        return typed
+
+    def files(self, url: str) -> ClientTls | None:
+        """Return the files for TLS, None without TLS. Raise ClientTlsError, URLError."""
+        if not url.startswith("amqps://") and (self.ca, self.cert, self.key) == (None, None, None):
+            return None  # the harness itself says which URLs it takes
+        return chosen_tls(url, ca=self.ca, cert=self.cert, key=self.key)
+
+
+@taking(ConformanceLogin)
+def conformance(
+    login: ConformanceLogin,
+    url: Annotated[
+        str, typer.Argument(help="The broker, amqp://USER:PASSWORD@HOST:PORT or amqps://….")
+    ],
     clause: Annotated[
         str | None,
         typer.Option(help="Only a clause and those below it: 2.6 of core, jms:13, anonterm:, …."),
@@ -43,20 +85,36 @@ def conformance(
     ] = 5.0,
 ) -> None:
     """Test a broker, this one or another, against the rules of AMQP 1.0."""
+    options = {
+        "clause": clause,
+        "case": case,
+        "junit": junit,
+        "html": html,
+        "address": address,
+        "missing_address": missing_address,
+        "blocking_address": blocking_address,
+        "rejecting_address": rejecting_address,
+        "timeout_s": timeout,
+    }
+    raise typer.Exit(_run(login, login.url(url), options))
+
+
+def _run(login: ConformanceLogin, url: str, options: Mapping[str, object]) -> int:
+    """Run the harness; return its exit status."""
+    try:
+        files = login.files(url)
+        context = None if files is None else files.context()
+    except ValueError as error:
+        fail(str(error), EXIT_USAGE)
     # in a wheel, the harness is in the package; in a checkout, among the other tests
     package = "broker" if find_spec("broker.conformance") is not None else "tests"
     status: int = import_module(f"{package}.conformance.command").run(
         url=url,
-        user=user,
-        password=password,
-        clause=clause,
-        case=case,
-        junit=junit,
-        html=html,
-        address=address,
-        missing_address=missing_address,
-        blocking_address=blocking_address,
-        rejecting_address=rejecting_address,
-        timeout_s=timeout,
+        user=login.user,
+        password=login.password,
+        mechanism=login.mechanism,
+        context=context,
+        shows_certificate=files is not None and files.cert is not None,
+        **options,
     )
-    raise typer.Exit(status)
+    return status

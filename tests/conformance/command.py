@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +14,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .harness import Case, Result, all_cases, chosen, judge_all
+from .logins import KNOWN
 from .report import in_text, totals, write_html, write_junit
 from .verdict import Options, Verdict
 
 EXIT_FAILED: Final = 1
 EXIT_CANNOT: Final = 2
 
-PORT: Final = 5672
+AMQPS: Final = "amqps"
+PORTS: Final = {"amqp": 5672, AMQPS: 5671}
+"""The port of a URL without one, by its scheme."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,9 @@ class Asked:
     blocking_address: str | None = None
     rejecting_address: str | None = None
     timeout_s: float = 5.0
+    context: ssl.SSLContext | None = None
+    shows_certificate: bool = False
+    mechanism: str | None = None
 
 
 class CannotRun(Exception):  # noqa: N818 - informs the user
@@ -73,12 +80,15 @@ def options_of(wanted: Asked) -> Options:
     """Return the broker's address and the options; raise CannotRun if the URL is no address."""
     try:
         parts = urlsplit(wanted.url)
-        host, port = parts.hostname, parts.port or PORT
+        host, port = parts.hostname, parts.port or PORTS.get(parts.scheme)
     except ValueError as error:
         raise CannotRun(f"{wanted.url}: {error}") from None
-    if parts.scheme != "amqp" or host is None:
-        raise CannotRun(f"{wanted.url} is not like amqp://HOST:PORT")
+    if parts.scheme not in PORTS or host is None or port is None:
+        raise CannotRun(f"{wanted.url} is not like amqp://HOST:PORT or amqps://HOST:PORT")
+    if wanted.mechanism is not None and wanted.mechanism not in KNOWN:
+        raise CannotRun(f"--mechanism {wanted.mechanism} is none of {', '.join(KNOWN)}")
     user, password = parts.username, parts.password
+    context = wanted.context or ssl.create_default_context()
     return Options(
         host=host,
         port=port,
@@ -93,13 +103,18 @@ def options_of(wanted: Asked) -> Options:
         blocking_address=wanted.blocking_address,
         rejecting_address=wanted.rejecting_address,
         timeout_s=wanted.timeout_s,
+        context=context if parts.scheme == AMQPS else None,
+        shows_certificate=wanted.shows_certificate,
+        mechanism=wanted.mechanism,
     )
 
 
 async def _run(cases: list[Case], options: Options) -> list[Result]:
     try:
         async with asyncio.timeout(options.timeout_s):
-            _, writer = await asyncio.open_connection(options.host, options.port)
+            _, writer = await asyncio.open_connection(
+                options.host, options.port, ssl=options.context
+            )
     except OSError as error:
         raise CannotRun(f"{options.host}:{options.port}: {str(error) or 'no answer'}") from None
     writer.close()

@@ -12,6 +12,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from tests.interop.broker_process import PASSWORD, USER, BrokerProcess
+from tests.interop.secured_broker import SecuredBroker
 
 SETTINGS = """\
 # So that every case has something to try: an idle time-out that is soon over, a message that is
@@ -49,6 +50,12 @@ def broker_with_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brok
 def open_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A broker that any client may enter without a login."""
     yield from _running(BrokerProcess(tmp_path_factory.mktemp("open"), settings=SETTINGS))
+
+
+@pytest.fixture(scope="session")
+def secured_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker with TLS, client certificates, SCRAM and rules."""
+    yield from _running(SecuredBroker(tmp_path_factory.mktemp("secured"), settings=SETTINGS))
 
 
 def _running(process: BrokerProcess) -> Iterator[BrokerProcess]:

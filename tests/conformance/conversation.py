@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
@@ -10,7 +11,13 @@ from typing import Final, TypeVar
 from broker.amqp.errors import Fault
 from broker.amqp.frames import AMQP_HEADER, HEAD_SIZE, SASL_HEADER
 from broker.amqp.performatives import Attach, Begin, Close, Detach, End, Error, Flow, Open
-from broker.amqp.sasl_frames import SaslInit, SaslMechanisms, SaslOutcome
+from broker.amqp.sasl_frames import (
+    SASL_OK,
+    SaslChallenge,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
+)
 
 from .frames import (
     Body,
@@ -23,6 +30,7 @@ from .frames import (
     read_frame,
     sasl_frame,
 )
+from .logins import CHALLENGES_MAX, Login, check_checked, login_of
 from .session import Session
 from .verdict import RESET, Failed, NotApplicable, Options
 
@@ -129,9 +137,12 @@ class Conversation:
         await asyncio.sleep(0)
 
     def send_eof(self) -> None:
-        """Close our half of the socket."""
+        """Close our half of the socket; with TLS, which has no halves, all of it."""
         self._lines.append(f"{self._name}→ end of stream")
-        self._writer.write_eof()
+        if self._writer.can_write_eof():
+            self._writer.write_eof()
+        else:
+            self._writer.close()
 
     # -- in
 
@@ -175,7 +186,7 @@ class Conversation:
             self._lines.append(f"{self._name}← end of stream")
             kept = f" after {error.partial.hex()}" if error.partial else ""
             raise Failed("a frame", f"the end of the stream{kept}") from None
-        except ConnectionError as error:
+        except (ConnectionError, ssl.SSLError) as error:
             self._lines.append(f"{self._name}← {type(error).__name__}")
             raise Failed("a frame", RESET) from None
 
@@ -335,30 +346,38 @@ class Conversation:
         return Open(**given)  # type: ignore[arg-type]
 
     async def login(self) -> None:
-        """Exchange SASL frames, with PLAIN if there is a user and ANONYMOUS otherwise."""
+        """Pass the security layer, as the options say."""
+        login = login_of(self.options, await self.mechanisms())
+        self.send_sasl(login.init)
+        await self.expect_let_in(login)
+
+    async def mechanisms(self) -> list[str]:
+        """Exchange the headers of the security layer; return the offered mechanisms."""
         self.send_bytes(SASL_HEADER)
         await self.expect_header(SASL_HEADER)
-        offered = (await self.expect(SaslMechanisms)).mechanisms
-        self.send_sasl(self.sasl_init(offered))
-        await self.expect(SaslOutcome, code=0)
+        return (await self.expect(SaslMechanisms)).mechanisms
 
-    def sasl_init(self, offered: list[str]) -> SaslInit:
-        """Return the init that logs us in; raise NotApplicable if no offered mechanism suits."""
-        user, password = self.options.user, self.options.password or ""
-        if user is not None and "PLAIN" in offered:
-            response = f"\0{user}\0{password}".encode()
-            return SaslInit(
-                mechanism="PLAIN", initial_response=response, hostname=self.options.host
-            )
-        if user is None and "ANONYMOUS" in offered:
-            return SaslInit(
-                mechanism="ANONYMOUS",
-                initial_response=b"conformance",
-                hostname=self.options.host,
-            )
-        raise NotApplicable(
-            f"the broker offers {', '.join(offered)}, and a user is {'' if user else 'not '}given"
-        )
+    async def expect_outcome(self, login: Login) -> SaslOutcome:
+        """Answer the challenges that follow `login.init`; return the outcome.
+
+        Raise TryLaterError if the broker has not checked the login.
+        """
+        for _ in range(CHALLENGES_MAX + 1):
+            came = await self.receive()
+            if isinstance(came.body, SaslOutcome):
+                check_checked(came.body)
+                return came.body
+            if not isinstance(came.body, SaslChallenge):
+                raise Failed("a challenge or the outcome", described(came.raw))
+            self.send_sasl(SaslResponse(login.answer(came.body.challenge)))
+        raise Failed(f"the outcome after {CHALLENGES_MAX} challenges at most", "another one")
+
+    async def expect_let_in(self, login: Login) -> None:
+        """Answer the challenges that follow `login.init`; the outcome must be ok."""
+        outcome = await self.expect_outcome(login)
+        if outcome.code != SASL_OK:
+            raise Failed("the outcome ok (0)", f"the code {int(outcome.code)}")
+        login.check_end(outcome.additional_data)
 
     async def begin(self, channel: int = 0, **fields: object) -> Session:
         """Begin a session; the broker must answer it."""
@@ -397,7 +416,9 @@ async def connected(
 ) -> AsyncIterator[Conversation]:
     """Connect to the broker; close the connection afterwards, or abort it after CLOSING_S."""
     async with asyncio.timeout(options.timeout_s):
-        reader, writer = await asyncio.open_connection(options.host, options.port)
+        reader, writer = await asyncio.open_connection(
+            options.host, options.port, ssl=options.context
+        )
     try:
         yield Conversation(reader, writer, options=options, address=address, lines=lines, name=name)
     finally:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
+
 from broker.amqp.descriptors import SASL_INIT
 from broker.amqp.frames import AMQP_HEADER, SASL_FRAME, SASL_HEADER
 from broker.amqp.performatives import Begin, Close, Open
 from broker.amqp.sasl_frames import (
     SASL_AUTH,
+    SaslChallenge,
     SaslInit,
     SaslMechanisms,
     SaslOutcome,
@@ -15,18 +19,15 @@ from broker.amqp.sasl_frames import (
 from broker.amqp.types import Array, Symbol, UInt
 
 from .conversation import Conversation
-from .frames import Header, described, frame, raw_frame, sasl_frame
+from .frames import Body, Frame, Header, described, frame, raw_frame, sasl_frame
 from .harness import case
+from .logins import WITH_USER, login_of
 from .messages import section
 from .verdict import Failed, NotApplicable, require
 
+B = TypeVar("B", bound=Body)
+
 SASL_SIZE_MAX = 512
-
-
-async def _mechanisms(peer: Conversation) -> list[str]:
-    peer.send_bytes(SASL_HEADER)
-    await peer.expect_header(SASL_HEADER)
-    return (await peer.expect(SaslMechanisms)).mechanisms
 
 
 async def _expect_kept_out(peer: Conversation) -> None:
@@ -64,7 +65,7 @@ async def _expect_closed(peer: Conversation) -> None:
 
 @case("core", "5.3.2", "The server declares its mechanisms first, at least one.")
 async def mechanisms_are_declared_first(peer: Conversation) -> None:
-    offered = await _mechanisms(peer)
+    offered = await peer.mechanisms()
     require(offered, "a list that is not empty", offered)
 
 
@@ -81,13 +82,23 @@ async def mechanisms_are_symbols(peer: Conversation) -> None:
 async def sasl_frames_have_their_type_and_size(peer: Conversation) -> None:
     peer.send_bytes(SASL_HEADER)
     await peer.expect_header(SASL_HEADER)
-    first = await peer.receive()
-    mechanisms = first.body
-    assert isinstance(mechanisms, SaslMechanisms)
-    peer.send_sasl(peer.sasl_init(mechanisms.mechanisms))
-    for came in (first, await peer.receive()):
-        require(came.kind == SASL_FRAME, "a frame of type 1", came.kind)
-        require(len(came.raw) <= SASL_SIZE_MAX, "a frame of 512 bytes at most", len(came.raw))
+    login = login_of(peer.options, _checked(await peer.receive(), SaslMechanisms).mechanisms)
+    peer.send_sasl(login.init)
+    while True:
+        came = await peer.receive()
+        if not isinstance(came.body, SaslChallenge):
+            break
+        peer.send_sasl(SaslResponse(login.answer(_checked(came, SaslChallenge).challenge)))
+    _checked(came, SaslOutcome)
+
+
+def _checked(came: Frame, kind: type[B]) -> B:
+    """Return the body of a SASL frame, which must be of `kind`."""
+    require(came.kind == SASL_FRAME, "a frame of type 1", came.kind)
+    require(len(came.raw) <= SASL_SIZE_MAX, "a frame of 512 bytes at most", len(came.raw))
+    if not isinstance(came.body, kind):
+        raise Failed(kind.__name__.lower(), described(came.raw))
+    return came.body
 
 
 @case("core", "5.3.2", "After the outcome ok the connection begins with a header of its own.")
@@ -99,7 +110,7 @@ async def connection_begins_behind_the_outcome(peer: Conversation) -> None:
 
 @case("core", "5.3.3.2", "A mechanism that was not offered: authentication fails, then close.")
 async def unknown_mechanism_is_refused(peer: Conversation) -> None:
-    await _mechanisms(peer)
+    await peer.mechanisms()
     peer.send_sasl(SaslInit(mechanism="CONFORMANCE-UNKNOWN", initial_response=b""))
     await _expect_closed(peer)
 
@@ -119,20 +130,21 @@ async def unknown_user_is_refused(peer: Conversation) -> None:
 
 
 async def _wrong_password(peer: Conversation, user: str, password: str) -> None:
-    offered = await _mechanisms(peer)
-    if "PLAIN" not in offered:
-        raise NotApplicable(f"the broker offers {', '.join(offered)}, not PLAIN")
+    offered = await peer.mechanisms()
     if "ANONYMOUS" in offered:
         raise NotApplicable("the broker lets anybody in, so it may not care for names")
-    response = f"\0{user}\0{password}".encode()
-    peer.send_sasl(SaslInit(mechanism="PLAIN", initial_response=response))
-    await peer.expect(SaslOutcome, code=SASL_AUTH)
+    login = login_of(replace(peer.options, user=user, password=password), offered)
+    if login.init.mechanism not in WITH_USER:
+        raise NotApplicable(f"{login.init.mechanism} has no password")
+    peer.send_sasl(login.init)
+    outcome = await peer.expect_outcome(login)
+    require(outcome.code == SASL_AUTH, "the outcome auth (1)", f"the code {int(outcome.code)}")
     await peer.expect_eof()
 
 
 @case("core", "5.3.2", "After an outcome other than ok nothing is served on the connection.")
 async def nothing_is_served_after_a_refusal(peer: Conversation) -> None:
-    await _mechanisms(peer)
+    await peer.mechanisms()
     peer.send_sasl(SaslInit(mechanism="CONFORMANCE-UNKNOWN", initial_response=b""))
     peer.send_bytes(AMQP_HEADER + frame(peer.our_open()))
     await _expect_closed(peer)
@@ -140,57 +152,57 @@ async def nothing_is_served_after_a_refusal(peer: Conversation) -> None:
 
 @case("core", "5.3.2", "No frame of a connection gets past a security layer that is not finished.")
 async def open_within_the_security_layer_is_not_answered(peer: Conversation) -> None:
-    await _mechanisms(peer)
+    await peer.mechanisms()
     peer.send(peer.our_open())
     await _expect_kept_out(peer)
 
 
 @case("core", "5.3.2", "An AMQP header in place of sasl-init is no way past the security layer.")
 async def header_within_the_security_layer_lets_nobody_in(peer: Conversation) -> None:
-    await _mechanisms(peer)
+    await peer.mechanisms()
     peer.send_bytes(AMQP_HEADER + frame(peer.our_open()))
     await _expect_kept_out(peer)
 
 
 @case("core", "5.3.1", "An empty frame within the security layer cannot be recovered from.")
 async def empty_sasl_frame_is_refused(peer: Conversation) -> None:
-    await _mechanisms(peer)
+    await peer.mechanisms()
     peer.send_bytes(raw_frame(b"", kind=SASL_FRAME))
     await _expect_closed(peer)
 
 
 @case("core", "5.3.1", "Bytes 6 and 7 of the frame header and the extended header are ignored.")
 async def rest_of_the_sasl_header_is_ignored(peer: Conversation) -> None:
-    init = peer.sasl_init(await _mechanisms(peer))
-    body = sasl_frame(init)[8:]
+    login = login_of(peer.options, await peer.mechanisms())
+    body = sasl_frame(login.init)[8:]
     peer.send_bytes(raw_frame(b"\xff\xff\xff\xff" + body, 0x1234, kind=SASL_FRAME, doff=3))
-    await peer.expect(SaslOutcome, code=0)
+    await peer.expect_let_in(login)
 
 
 @case("core", "5.3.3.2", "A sasl-init without mechanism, which is mandatory, lets nobody in.")
 async def sasl_init_without_mechanism_lets_nobody_in(peer: Conversation) -> None:
-    await _mechanisms(peer)
+    await peer.mechanisms()
     peer.send_bytes(raw_frame(section(SASL_INIT, []), kind=SASL_FRAME))
     await _expect_kept_out(peer)
 
 
 @case("core", "5.3.3.2", "A sasl-init whose mechanism is a number lets nobody in.")
 async def mechanism_of_a_wrong_type_lets_nobody_in(peer: Conversation) -> None:
-    await _mechanisms(peer)
+    await peer.mechanisms()
     peer.send_bytes(raw_frame(section(SASL_INIT, [UInt(1)]), kind=SASL_FRAME))
     await _expect_kept_out(peer)
 
 
 @case("core", "5.3.2", "A response before any mechanism was chosen lets nobody in.")
 async def response_before_init_lets_nobody_in(peer: Conversation) -> None:
-    await _mechanisms(peer)
+    await peer.mechanisms()
     peer.send_sasl(SaslResponse(b"\0a\0b"))
     await _expect_kept_out(peer)
 
 
 @case("core", "5.3.2", "A client cannot tell the server the outcome.")
 async def outcome_from_the_client_lets_nobody_in(peer: Conversation) -> None:
-    await _mechanisms(peer)
+    await peer.mechanisms()
     peer.send_sasl(SaslOutcome(0))
     await _expect_kept_out(peer)
 
@@ -213,7 +225,7 @@ async def sasl_header_cannot_come_twice(peer: Conversation) -> None:
 
 @case("core", "5.3.3.1", "A server that offers ANONYMOUS lets anybody in with it.")
 async def anonymous_is_let_in_where_it_is_offered(peer: Conversation) -> None:
-    offered = await _mechanisms(peer)
+    offered = await peer.mechanisms()
     if "ANONYMOUS" not in offered:
         raise NotApplicable(f"the broker offers {', '.join(offered)}, not ANONYMOUS")
     peer.send_sasl(SaslInit(mechanism="ANONYMOUS"))

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Final
 
 from .conversation import Conversation, connected
+from .logins import PAUSES_S, TryLaterError, pause
 from .steps import connected_session, waiting
 from .verdict import Failed, NotApplicable, Options, Verdict
 
@@ -112,8 +113,9 @@ async def judge(each: Case, options: Options) -> Result:
         async with asyncio.timeout(CASE_LIMIT_S):
             if options.address is not None:
                 await _emptied(options, address)
-            async with connected(options, address=address, lines=lines) as peer:
-                await each.run(peer)
+            await _converse(each, options, address, lines=lines)
+    except TryLaterError:
+        return result(Verdict.FAILED, expected="a login", got="the outcome sys-temp (4), always")
     except Failed as failed:
         return result(Verdict.FAILED, expected=failed.expected, got=failed.got)
     except NotApplicable as reason:
@@ -125,6 +127,20 @@ async def judge(each: Case, options: Options) -> Result:
             Verdict.FAILED, expected="a harness that works", got=traceback.format_exc(limit=-4)
         )
     return result(Verdict.PASSED)
+
+
+async def _converse(each: Case, options: Options, address: str, *, lines: list[str]) -> None:
+    """Run a case; again after a pause if the broker asks to log in later."""
+    for pause_s in PAUSES_S:
+        try:
+            async with connected(options, address=address, lines=lines) as peer:
+                await each.run(peer)
+        except TryLaterError:
+            lines.append(f"the broker asks to try again later: {pause_s:g} s")
+            await pause(pause_s)
+        else:
+            return
+    raise TryLaterError
 
 
 async def _emptied(options: Options, address: str) -> None:

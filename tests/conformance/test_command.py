@@ -11,6 +11,7 @@ import pytest
 from tests.conformance.command import Asked, CannotRun, options_of
 from tests.conformance.verdict import Options
 from tests.interop.broker_process import PASSWORD, USER, BrokerProcess, command, environment
+from tests.interop.secured_broker import SHOP, SHOP_PASSWORD, SecuredBroker
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -61,6 +62,11 @@ def test_a_case_that_fails_is_told_by_the_exit_status(open_broker: BrokerProcess
         pytest.param(["http://127.0.0.1"], "is not like amqp://HOST:PORT", id="another scheme"),
         pytest.param(["amqp://127.0.0.1:many"], "amqp://127.0.0.1:many: ", id="no port"),
         pytest.param(["amqp://h", "--case", "no such"], "no case is called so", id="no case"),
+        pytest.param(
+            ["amqp://h", "--mechanism", "GSSAPI"], "GSSAPI is none of PLAIN", id="unknown"
+        ),
+        pytest.param(["amqp://h", "--ca", "ca.pem"], "--ca is for TLS: write amqps", id="no TLS"),
+        pytest.param(["amqps://h", "--ca", "no"], "--ca no: there is no such file", id="no file"),
     ],
 )
 def test_what_cannot_be_run(arguments: list[str], told: str) -> None:
@@ -72,9 +78,37 @@ def test_what_cannot_be_run(arguments: list[str], told: str) -> None:
 
 def test_the_address_and_who_logs_in() -> None:
     assert options_of(Asked("amqp://[::1]")) == Options("::1", 5672)
+    encrypted = options_of(Asked("amqps://h"))
+    assert (encrypted.port, encrypted.context is not None) == (5671, True)
     given = options_of(Asked("amqp://a%40b:p%3Aw@h:7", timeout_s=1))
     assert given == Options("h", 7, user="a@b", password="p:w", timeout_s=1)
     overruled = options_of(Asked("amqp://a:b@h", user="x%", password="y"))
     assert (overruled.user, overruled.password) == ("x%", "y")
     with pytest.raises(CannotRun):
         options_of(Asked("h:5672"))
+
+
+LOGINS = [
+    pytest.param("asking", ["--mechanism", "SCRAM-SHA-512"], SHOP, id="SCRAM"),
+    pytest.param("demanding", ["shop"], None, id="a certificate alone"),
+]
+
+
+@pytest.mark.requirement("SEC-01", "SEC-02")
+@pytest.mark.parametrize(("listener", "options", "user"), LOGINS)
+def test_a_login_over_tls(
+    secured_broker: SecuredBroker, listener: str, options: list[str], user: str | None
+) -> None:
+    if user is None:
+        name = options[0]
+        files = [secured_broker.file(f"{name}.pem"), secured_broker.file(f"{name}.key")]
+        options = ["--cert", files[0], "--key", files[1]]
+    else:
+        options = [*options, "--user", user, "--password", SHOP_PASSWORD]
+    url = secured_broker.tls_url(listener=listener).replace("amqps://", "amqp://")
+    case = ("--case", "connection_begins_behind_the_outcome")
+    done = run(url, "--tls", "--ca", secured_broker.file("ca.pem"), *options, *case)
+    assert done.returncode == 0, done.stdout + done.stderr
+    chosen = "SCRAM-SHA-512" if user is not None else "EXTERNAL"
+    assert f"sasl-init(mechanism={chosen}" in done.stdout
+    assert done.stdout.endswith("1 cases: 1 passed, 0 failed, 0 not applicable\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -52,7 +53,9 @@ class Options:
     `address` is an existing queue; if it is None, every case uses an address of its own, which the
     broker creates with the first attach. `missing_address` is one that it refuses to create.
     `blocking_address` and `rejecting_address` are queues of less than a thousand messages, which
-    the cases empty: once full, the former gives no credit, the latter rejects messages.
+    the cases empty: once full, the former gives no credit, the latter rejects messages. `context`
+    is the TLS of connections, None for none; `shows_certificate` is whether it has a certificate.
+    `mechanism` is the only one to log in with.
     """
 
     host: str
@@ -64,6 +67,9 @@ class Options:
     blocking_address: str | None = None
     rejecting_address: str | None = None
     timeout_s: float = 5.0
+    context: ssl.SSLContext | None = None
+    shows_certificate: bool = False
+    mechanism: str | None = None
 
 
 def require(claim: object, expected: str, got: object) -> None:

@@ -1,0 +1,45 @@
+"""The whole harness on this project's broker as it stands on a hostile network.
+
+TLS, SCRAM-SHA-256 and rules; each case also runs without them in test_this_broker.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.command import Asked, options_of
+from tests.conformance.harness import all_cases, judge_all
+from tests.conformance.report import in_text
+from tests.conformance.test_this_broker import NOT_APPLICABLE, OPEN_TO_ALL
+from tests.conformance.verdict import Options, Verdict
+from tests.interop.secured_broker import SHOP, SHOP_PASSWORD, SecuredBroker
+
+pytestmark = pytest.mark.slow
+
+
+def options(secured_broker: SecuredBroker) -> Options:
+    return options_of(
+        Asked(
+            secured_broker.tls_url(),
+            user=SHOP,
+            password=SHOP_PASSWORD,
+            missing_address="missing.node",
+            blocking_address="small.blocking",
+            rejecting_address="small.rejecting",
+            context=ssl.create_default_context(cafile=secured_broker.file("ca.pem")),
+            mechanism="SCRAM-SHA-256",
+        )
+    )
+
+
+@pytest.mark.requirement("SEC-01", "SEC-02", "SEC-03")
+def test_every_case_over_tls_with_scram_and_rules(secured_broker: SecuredBroker) -> None:
+    cases = [each for each in all_cases() if each.name not in NOT_APPLICABLE | OPEN_TO_ALL]
+    results = asyncio.run(judge_all(cases, options(secured_broker), lambda _: None))
+    others = [each for each in results if each.verdict is not Verdict.PASSED]
+    assert not others, "\n\n".join(in_text(each, frames=True) for each in others[:5])
+    assert "Traceback" not in Path(secured_broker.log).read_text()
