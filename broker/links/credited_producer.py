@@ -12,6 +12,7 @@ from broker.message import Message
 from broker.routing.batches.staged_transaction import check_room, is_filled
 from broker.routing.credit.credit_policy import CreditPolicy
 from broker.routing.credit.credit_pool import UNLIMITED
+from broker.routing.credit.quota import Quota
 from broker.routing.entries.participants import Producer
 from broker.routing.errors import QueueFull
 from broker.routing.queues.node import Node
@@ -84,6 +85,9 @@ class CreditedProducer(Producer):
             if shortage is policy.memory.producers:
                 self._trickle()
             return
+        quota = self._quota()
+        if quota is not None and quota.hold(self):
+            return
         node = self.node
         if node is not None and node.credit_pool is not None:
             node.give_credit(self, node.credit_pool)
@@ -94,19 +98,31 @@ class CreditedProducer(Producer):
         """Grant what is left of the window, or all credit without one; FIRST to a new link."""
         if self._is_new:
             self._is_new = False
-            self._link.grant(min(self.most(), FIRST))
+            self._allow(min(self._usual(), FIRST))
             return
         self.window = self._window_now()
-        left = self.most() if self.window == 0 else max(0, self.window - self.unsettled)
+        left = self._usual() if self.window == 0 else max(0, self.window - self.unsettled)
         if left > 0 or self._link.credit > 0:
-            self._link.grant(left)
+            self._allow(left)
+
+    def _allow(self, credit: i64) -> None:
+        """Set the credit of the link, as far as the rates of its user allow more than it has."""
+        quota, has = self._quota(), self._link.credit
+        if quota is not None and credit > has:
+            credit = has + min(credit - has, quota.allowance(self.mean_size))
+            quota.pay(credit - has)
+        self._link.grant(credit)
+
+    def _quota(self) -> Quota | None:
+        """Return the rates of the user, None without any, and for requests to the broker."""
+        return None if self._policy is None else self._peer.quota
 
     def _window_now(self) -> i64:
         """Return the maximum messages under way by size and the node's window; 0 for no limit."""
         producer_window = UNLIMITED if self.node is None else self.node.producer_window()
         if producer_window == UNLIMITED and self.mean_size <= LARGE_FROM:
             return 0
-        return min(self.most(), producer_window)
+        return min(self._usual(), producer_window)
 
     def narrow(self) -> None:
         """Take back credit if the link has more than twice what is left of its window."""
@@ -134,7 +150,7 @@ class CreditedProducer(Producer):
         if node is not None and node.credit_pool is not None:
             node.credit_pool.grant_one(self)
         else:
-            self._link.grant(1)
+            self.grant(1)
 
     def wait_for_nothing(self) -> None:
         """Grant credit despite shortages: requests to the broker may be what ends them."""
@@ -142,10 +158,21 @@ class CreditedProducer(Producer):
 
     def leave(self) -> None:
         """Stop waiting for credit, because the link has ended."""
+        quota = self._quota()
+        if quota is not None:
+            quota.waiting.leave(self)
+            quota.pay(-self._link.credit)
         if self._policy is not None:
             self._policy.leave(self)
 
     def most(self) -> i64:
+        quota, usual = self._quota(), self._usual()
+        if quota is None:
+            return usual
+        return min(usual, self.outstanding() + quota.allowance(self.mean_size))
+
+    def _usual(self) -> i64:
+        """Return the maximum credit of this producer by the setting, and by size."""
         if self.mean_size <= LARGE_FROM:
             return self.credit
         return max(1, min(self.credit, BYTES_AHEAD // self.mean_size))
@@ -154,6 +181,9 @@ class CreditedProducer(Producer):
         return self._link.outstanding()
 
     def grant(self, credit: i64) -> None:
+        quota = self._quota()
+        if quota is not None:
+            quota.pay(credit)
         self._link.grant(self._link.credit + credit)
 
     def recall(self) -> None:

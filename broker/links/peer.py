@@ -44,6 +44,7 @@ from broker.links.transactions import OpenTransaction, Transactions
 from broker.links.uniqueness import SOLE_CONNECTION, Claim, agreed, claim_of
 from broker.links.user_limits import Usage
 from broker.routing.addresses.address import Address
+from broker.routing.credit.quota import Quota
 from broker.routing.errors import NotPermitted, RoutingError
 from broker.routing.queues.node import Node
 from broker.routing.queues.queue import Queue
@@ -95,7 +96,8 @@ class Peer(ConnectionOwner):
     """A connected client; `is_open` from its admission to its end.
 
     `identity` is who it is, from the end of its login on; `hostname` is what its open named, the
-    host that it believes to be connected to. `blocked_since_ms` is when its socket
+    host that it believes to be connected to. `quota` are the rates of its user, None
+    without any. `blocked_since_ms` is when its socket
     stopped taking output, NO_DEADLINE while it takes output. `replies` are the queues in which the
     broker's responses wait for it, by reply-to address. `relay_rights` remembers to which addresses
     it may send through the anonymous relay.
@@ -110,6 +112,7 @@ class Peer(ConnectionOwner):
         self.claim: Claim = Claim(exclusive=False)
         self.is_open = False
         self.usage: Usage | None = None  # of its user, while the connection is registered
+        self.quota: Quota | None = None
         self.rests = False  # enough of its frames were handled in this turn of the event loop
         self.replies: Final[dict[str, Queue]] = {}
         self._transactions: Transactions | None = None
@@ -151,6 +154,8 @@ class Peer(ConnectionOwner):
     def receive(self, data: bytes) -> None:
         """Process `data` that the client sent, and run a round of work."""
         container = self.container
+        if self.quota is not None:
+            self.quota.received(i64(len(data)))
         batch = container.journal.batch
         changes = batch.subscription_changes
         container.received_ms = container.clock.wall_ms()

@@ -77,6 +77,7 @@ class RightsReview(TimerCallback):
             self._close(peer, LOGIN_ENDED)
             return
         peer.identity = current
+        self._container.user_limits.set_rates(peer)
         try:
             peer.demand(CONNECT, Resource(CONNECTION, peer.entrance.listener))
         except NotPermitted as refusal:

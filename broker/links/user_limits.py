@@ -14,15 +14,22 @@ from mypy_extensions import i64
 from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, ConnectionFault, SessionFault
 from broker.amqp.link import Link
 from broker.amqp.session import Session
+from broker.routing.credit.quota import Quota
 from broker.routing.errors import LimitReached
+from broker.routing.timer_queue import TimerCallback
 from broker.security.limits import (
+    BYTES_PER_S,
     CONNECTIONS,
     LINKS,
+    MESSAGES_PER_S,
     NODES,
     NONE,
     SESSIONS,
     SUBSCRIPTIONS,
 )
+
+REMEMBERED_MS: Final[i64] = 1000
+"""Milliseconds between two looks whether a user that has left has paid for what it has sent."""
 
 if TYPE_CHECKING:
     from broker.links.container import Container
@@ -32,11 +39,17 @@ if TYPE_CHECKING:
 
 @final
 class Usage:
-    """The open connections of one user, with what they hold."""
+    """The open connections of one user, with what they hold.
+
+    `quota` are the rates of the user, None if it never had any while it was connected.
+    `is_remembered`: a timer runs, as the user has used its rates and left.
+    """
 
     def __init__(self, user: str) -> None:
         self.user: Final = user
         self.peers: Final[dict[Peer, None]] = {}
+        self.quota: Quota | None = None
+        self.is_remembered = False
 
     def connections(self) -> i64:
         """Return the number of connections that neither end has closed."""
@@ -63,6 +76,19 @@ class Usage:
 
 
 @final
+class Debt(TimerCallback):
+    """Has a user without connections forgotten after a while."""
+
+    def __init__(self, checks: UserLimitChecks, usage: Usage) -> None:
+        self._checks: Final = checks
+        self._usage: Final = usage
+
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002
+        self._usage.is_remembered = False
+        self._checks.forget(self._usage)
+
+
+@final
 class UserLimitChecks:
     """Compares what a client asks for with the limits of its user.
 
@@ -85,15 +111,49 @@ class UserLimitChecks:
             usage = self._usages[user] = Usage(user)
         usage.peers[peer] = None
         peer.usage = usage
+        self.set_rates(peer)
+
+    def set_rates(self, peer: Peer) -> None:
+        """Apply the rates that the limits now have for the user of `peer`, if they differ."""
+        usage = peer.usage
+        if usage is None:
+            return
+        messages_per_s, bytes_per_s = (
+            self._most(peer, MESSAGES_PER_S),
+            self._most(peer, BYTES_PER_S),
+        )
+        quota = usage.quota
+        has_rates = messages_per_s != NONE or bytes_per_s != NONE
+        if quota is None:
+            if not has_rates:
+                return
+            container = self._container
+            quota = usage.quota = Quota(container.clock, container.router.timer_queue)
+        peer.quota = quota if has_rates else None
+        quota.limit(messages_per_s=messages_per_s, bytes_per_s=bytes_per_s)
 
     def leave(self, peer: Peer) -> None:
         """Remove a connection that has ended. Idempotent."""
         usage = peer.usage
         if usage is not None:
             usage.peers.pop(peer, None)
-            if not usage.peers:
-                self._usages.pop(usage.user, None)
             peer.usage = None
+            self.forget(usage)
+
+    def forget(self, usage: Usage) -> None:
+        """Forget a user without connections, once it owes nothing of its rates.
+
+        Else a client that connects again and again would have a whole second's amount each time.
+        """
+        if usage.peers or usage.is_remembered:
+            return
+        quota = usage.quota
+        if quota is None or quota.is_full():
+            self._usages.pop(usage.user, None)
+            return
+        usage.is_remembered = True
+        container = self._container
+        container.router.timer_queue.at(container.clock.now_ms() + REMEMBERED_MS, Debt(self, usage))
 
     # -- what clients ask for
 

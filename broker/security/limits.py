@@ -12,14 +12,19 @@ SESSIONS: Final = "sessions"
 LINKS: Final = "links"
 SUBSCRIPTIONS: Final = "subscriptions"
 NODES: Final = "nodes"
-AMOUNTS: Final = (CONNECTIONS, SESSIONS, LINKS, SUBSCRIPTIONS, NODES)
+MESSAGES_PER_S: Final = "messages_per_s"
+BYTES_PER_S: Final = "bytes_per_s"
+AMOUNTS: Final = (
+    *(CONNECTIONS, SESSIONS, LINKS, SUBSCRIPTIONS, NODES),
+    *(MESSAGES_PER_S, BYTES_PER_S),
+)
 
 WHO: Final = "who"
 
 LIMITS_MAX: Final = 1000
 """Maximum limits of a set."""
 
-AMOUNT_MAX: Final = 2**53
+AMOUNT_MAX: Final = 2**50
 
 NONE: Final = 0
 """The amount of a user without a limit."""
