@@ -5,9 +5,10 @@ import io
 import json
 import resource
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from broker.net.connection_admission import DESCRIPTORS_RESERVED, connection_lim
 from broker.net.connection_gate import ConnectionLimits
 from broker.net.log import configure_logging
 from broker.settings import MEMORY, given_settings
+from tests.support.certificates import Authority
 from tests.support.socket_client import SocketClient
 from tests.support.tls_listening import ended, until
 
@@ -144,6 +146,24 @@ async def test_a_client_between_login_and_open_does_not_give_way(tmp_path: Path)
         with connect(app, "127.0.0.1") as first, connect(app, "127.0.0.1"):
             assert await ended(first) == b""
         await client.open()
+
+
+async def test_connections_count_after_their_tls_handshake(tmp_path: Path) -> None:
+    authority = Authority()
+    authority.write(tmp_path)
+    certificate, key = authority.issue("localhost").write(tmp_path, "server")
+    tls = {"certificate": certificate, "key": key}
+    listener = [{"name": "secure", "kind": "amqps", "port": 0, "tls": tls}]
+    trusting = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+    async with running(tmp_path, unauthenticated_source_max=1, listener=listener) as app:
+        port = app.listeners.each[1].port
+        async with SocketClient(port, tls=trusting) as first:
+            await until(lambda: app.listeners.admission.unauthenticated() == 1)
+            async with SocketClient(port, tls=trusting) as second:
+                with suppress(ConnectionResetError):
+                    assert await first.eof()
+                await second.open()
+                assert app.listeners.admission.unauthenticated() == 0
 
 
 async def test_a_flood_is_one_line_in_ten_seconds(tmp_path: Path) -> None:
