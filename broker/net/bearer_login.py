@@ -50,7 +50,7 @@ class BearerLogin(TokenAsker):
     def ask(self, user: str, token: str) -> None:
         """Check the token of a client that gives itself the name `user`, empty for none."""
         self._user = user
-        self._name = user or f"token {sha256(token.encode()).hexdigest()[:16]}"
+        self._name = user or name_of(token)
         tokens = self._exchange.login.tokens
         assert tokens is not None, "else the mechanism is not offered"
         if not self._exchange.is_throttled(self._peer, self._name):
@@ -89,6 +89,11 @@ class BearerLogin(TokenAsker):
         else:
             self._reason = reason
             self._peer.challenged(error_challenge(self._mechanism))
+
+
+def name_of(token: str) -> str:
+    """Return the name by which failed logins of `token` are counted, if its client sends none."""
+    return f"token {sha256(token.encode()).hexdigest()[:16]}"
 
 
 async def verdict_on(token: str, tokens: TokenLogins) -> TokenClaims:

@@ -10,7 +10,7 @@ from broker.clock import Clock, SystemClock
 from broker.links.authenticator import Authenticator, Exchange, LoginRefused
 from broker.net.login_exchange import LoginExchange
 from broker.net.password_checks import PasswordChecks, refusal_of
-from broker.oauth_settings import TOKEN_MECHANISMS
+from broker.oauth_settings import OAUTHBEARER, TOKEN_MECHANISMS
 from broker.security.account import UsersError
 from broker.security.authenticate import is_loopback
 from broker.security.entrance import Entrance
@@ -219,6 +219,22 @@ class Login(Authenticator):
             known = await self.checks.verdict(source, user, password)
         self.note(source, user, success=known)
         return self.identity_of(user) if known else None
+
+    async def identify_by_token(self, token: str, entrance: Entrance) -> Identity | None:
+        tokens = self.tokens
+        if tokens is None:
+            return None
+        from broker.net.bearer_login import name_of, verdict_on
+
+        source, name = source_of(entrance.host), name_of(token)
+        if self.is_throttled(source, name):
+            raise TooManyLogins(refusal_of(source))
+        try:
+            identity = self.identity_by_token(await verdict_on(token, tokens), OAUTHBEARER)
+        except LoginRefused:
+            identity = None
+        self.note(source, name, success=identity is not None)
+        return identity
 
     # -- failed logins
 
