@@ -87,6 +87,8 @@ class CreditedProducer(Producer):
             return
         quota = self._quota()
         if quota is not None and quota.hold(self):
+            if quota.may_trickle and self._trickle():
+                quota.may_trickle = False
             return
         node = self.node
         if node is not None and node.credit_pool is not None:
@@ -142,15 +144,19 @@ class CreditedProducer(Producer):
             self.mean_size += (size - self.mean_size) // SIZES_REMEMBERED
         self.narrow()
 
-    def _trickle(self) -> None:
-        """Grant one credit if the client holds deliveries: it may have to send before settling."""
+    def _trickle(self) -> bool:
+        """Grant one credit if the client holds deliveries: it may have to send before settling.
+
+        Return whether it does, and has no credit.
+        """
         node = self.node
         if self._link.credit > 0 or not self._peer.holds_unsettled():
-            return
+            return False
         if node is not None and node.credit_pool is not None:
             node.credit_pool.grant_one(self)
         else:
             self.grant(1)
+        return True
 
     def wait_for_nothing(self) -> None:
         """Grant credit despite shortages: requests to the broker may be what ends them."""

@@ -14,10 +14,12 @@ from mypy_extensions import i64
 from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, ConnectionFault, SessionFault
 from broker.amqp.link import Link
 from broker.amqp.session import Session
-from broker.routing.credit.quota import Quota
+from broker.routing.credit.quota import BacklogSource, Quota
 from broker.routing.errors import LimitReached
+from broker.routing.router import Router
 from broker.routing.timer_queue import TimerCallback
 from broker.security.limits import (
+    BACKLOG_BYTES,
     BYTES_PER_S,
     CONNECTIONS,
     LINKS,
@@ -76,6 +78,19 @@ class Usage:
 
 
 @final
+class UserBacklog(BacklogSource):
+    """The messages in the nodes that a user has created, and in its durable subscriptions."""
+
+    def __init__(self, router: Router, user: str) -> None:
+        self._router: Final = router
+        self._user: Final = user
+
+    def backlog_bytes(self) -> i64:
+        router, user = self._router, self._user
+        return router.population.created_bytes(user) + router.subscriptions.owned_bytes(user)
+
+
+@final
 class Debt(TimerCallback):
     """Has a user without connections forgotten after a while."""
 
@@ -114,23 +129,23 @@ class UserLimitChecks:
         self.set_rates(peer)
 
     def set_rates(self, peer: Peer) -> None:
-        """Apply the rates that the limits now have for the user of `peer`, if they differ."""
+        """Apply the rates and backlog that the limits now allow the user of `peer`."""
         usage = peer.usage
         if usage is None:
             return
-        messages_per_s, bytes_per_s = (
-            self._most(peer, MESSAGES_PER_S),
-            self._most(peer, BYTES_PER_S),
-        )
+        messages_per_s = self._most(peer, MESSAGES_PER_S)
+        bytes_per_s = self._most(peer, BYTES_PER_S)
+        backlog_max = self._most(peer, BACKLOG_BYTES)
+        has_any = messages_per_s != NONE or bytes_per_s != NONE or backlog_max != NONE
         quota = usage.quota
-        has_rates = messages_per_s != NONE or bytes_per_s != NONE
         if quota is None:
-            if not has_rates:
+            if not has_any:
                 return
-            container = self._container
-            quota = usage.quota = Quota(container.clock, container.router.timer_queue)
-        peer.quota = quota if has_rates else None
-        quota.limit(messages_per_s=messages_per_s, bytes_per_s=bytes_per_s)
+            router = self._container.router
+            source = UserBacklog(router, usage.user)
+            quota = usage.quota = Quota(self._container.clock, router.timer_queue, source)
+        peer.quota = quota if has_any else None
+        quota.limit(messages_per_s=messages_per_s, bytes_per_s=bytes_per_s, backlog_max=backlog_max)
 
     def leave(self, peer: Peer) -> None:
         """Remove a connection that has ended. Idempotent."""

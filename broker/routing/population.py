@@ -73,7 +73,7 @@ class Population(TimerCallback):
         self._router: Final = router
         self._nodes_max: Final[i64] = nodes_max
         self._owned: Final[dict[int, dict[Node, None]]] = {}
-        self._created: Final[dict[str, int]] = {}
+        self._created: Final[dict[str, dict[Node, None]]] = {}
         self._candidates: Final[deque[Candidate]] = deque()
         self._is_set = False
 
@@ -97,20 +97,31 @@ class Population(TimerCallback):
     def created_by(self, user: str, node: Node) -> None:
         """Count `node` as one that `user` created since the start of the broker."""
         node.creator = user
-        self._created[user] = self._created.get(user, 0) + 1
+        self._created.setdefault(user, {})[node] = None
 
     def created(self, user: str) -> int:
         """Return how many of the present nodes `user` has created since the start."""
-        return self._created.get(user, 0)
+        return len(self._created.get(user, {}))
+
+    def created_bytes(self, user: str) -> i64:
+        """Return the bytes of messages in these nodes."""
+        return self._bytes_of(self._created.get(user, {}))
+
+    def _bytes_of(self, nodes: dict[Node, None]) -> i64:
+        size: i64 = 0
+        for node in nodes:
+            queue = self._router.queues.get(node.address)
+            if queue is node:
+                size += queue.state.bytes
+        return size
 
     def _uncount(self, node: Node) -> None:
         creator = node.creator
         if creator is not None:
             node.creator = None
-            left = self._created[creator] - 1
-            if left:
-                self._created[creator] = left
-            else:
+            created = self._created[creator]
+            del created[node]
+            if not created:
                 del self._created[creator]
 
     # -- temporary nodes
@@ -125,12 +136,7 @@ class Population(TimerCallback):
 
     def owned_bytes(self, owner: i64) -> i64:
         """Return the bytes of messages in the temporary nodes of the connection `owner`."""
-        size: i64 = 0
-        for node in self._owned.get(int(owner), {}):
-            queue = self._router.queues.get(node.address)
-            if queue is node:
-                size += queue.state.bytes
-        return size
+        return self._bytes_of(self._owned.get(int(owner), {}))
 
     def gone(self, node: Node) -> None:
         """Forget `node`, which is deleted."""

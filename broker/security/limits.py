@@ -14,9 +14,10 @@ SUBSCRIPTIONS: Final = "subscriptions"
 NODES: Final = "nodes"
 MESSAGES_PER_S: Final = "messages_per_s"
 BYTES_PER_S: Final = "bytes_per_s"
+BACKLOG_BYTES: Final = "backlog_bytes"
 AMOUNTS: Final = (
     *(CONNECTIONS, SESSIONS, LINKS, SUBSCRIPTIONS, NODES),
-    *(MESSAGES_PER_S, BYTES_PER_S),
+    *(MESSAGES_PER_S, BYTES_PER_S, BACKLOG_BYTES),
 )
 
 WHO: Final = "who"

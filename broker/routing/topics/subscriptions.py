@@ -55,7 +55,7 @@ class Subscriptions:
     ) -> None:
         self.named: Final[dict[SubscriptionIdentity, Subscription]] = {}
         self.of: Final[dict[Queue, Subscription]] = {}
-        self._owned: Final[dict[str, int]] = {}
+        self._owned: Final[dict[str, dict[Subscription, None]]] = {}
         self.kept: Final = KeptSubscriptions() if kept is None else kept
         self._grace_ms: Final[i64] = grace_ms
         self._router: Final = router
@@ -110,14 +110,25 @@ class Subscriptions:
 
     def owned(self, user: str) -> int:
         """Return the number of durable subscriptions that `user` owns; empty: without an owner."""
-        return self._owned.get(user, 0)
+        return len(self._owned.get(user, {}))
 
-    def _count(self, user: str, more: int) -> None:
-        count = self._owned.get(user, 0) + more
-        if count:
-            self._owned[user] = count
-        else:
-            del self._owned[user]
+    def owned_bytes(self, user: str) -> i64:
+        """Return the bytes of messages in these subscriptions."""
+        size: i64 = 0
+        for subscription in self._owned.get(user, {}):
+            size += subscription.queue.state.bytes
+        return size
+
+    def _own(self, subscription: Subscription) -> None:
+        if subscription.is_durable():
+            self._owned.setdefault(subscription.owner, {})[subscription] = None
+
+    def _disown(self, subscription: Subscription) -> None:
+        if subscription.is_durable():
+            owned = self._owned[subscription.owner]
+            del owned[subscription]
+            if not owned:
+                del self._owned[subscription.owner]
 
     # -- beginnings
 
@@ -165,7 +176,7 @@ class Subscriptions:
         if identity is not None:
             self.named[identity] = subscription
             if is_durable:
-                self._count(owner, 1)
+                self._own(subscription)
                 batch.add_subscription(as_stored_subscription(subscription))
         return subscription
 
@@ -215,7 +226,7 @@ class Subscriptions:
         )
         self.of[queue] = subscription
         self.named[identity] = subscription
-        self._count(stored.owner, 1)
+        self._own(subscription)
         self._router.expiries.link_ended(
             subscription.expiry, Ending.CONNECTION_LOST, batch, connection=-1, session=-1
         )
@@ -223,11 +234,11 @@ class Subscriptions:
 
     def adopt(self, subscription: Subscription, owner: str, batch: Batch) -> None:
         """Give a subscription without an owner to the user that is the first to attach to it."""
-        if subscription.is_durable():
-            self._count(subscription.owner, -1)
-            self._count(owner, 1)
-            batch.own_subscription(subscription.queue.persistence.stored_as, owner)
+        self._disown(subscription)
         subscription.owner = owner
+        self._own(subscription)
+        if subscription.is_durable():
+            batch.own_subscription(subscription.queue.persistence.stored_as, owner)
         self._router.notices.append(
             f"subscription {subscription.name()}, which had no owner, belongs to {owner} now"
         )
@@ -318,7 +329,7 @@ class Subscriptions:
         if identity is not None:
             del self.named[identity]
             if identity[2]:
-                self._count(subscription.owner, -1)
+                self._disown(subscription)
                 batch.remove_subscription(queue.persistence.stored_as)
         self.kept.forget(subscription)
         self._router.expiries.end(subscription.expiry)

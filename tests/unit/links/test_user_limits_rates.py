@@ -6,12 +6,14 @@ import pytest
 
 from broker.amqp.performatives import Attach, Detach, Flow
 from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.credit.quota import LOOK_EVERY_MS
 from broker.security.access import AccessRules
 from broker.security.identity import ADMIN
 from broker.security.limits import limit_of
 from tests.support.access import ADA, RuledUsers, session_as
-from tests.support.broker import Broker
+from tests.support.broker import Broker, Client
 from tests.support.frames import Transfer, attach_receiver, attach_sender, message
+from tests.support.subscriptions import subscribe
 
 pytestmark = pytest.mark.requirement("SEC-05")
 
@@ -212,3 +214,77 @@ def test_requests_to_the_broker_are_not_held_back() -> None:
         client.send(attach_sender("$management", name=f"m{number}", handle=number))
         assert client.expect(Attach).target is not None
         assert client.expect(Flow).link_credit > 0
+
+
+# -- backlogs
+
+SIZE = 1000
+
+
+def filled(broker: Broker) -> int:
+    return sum(queue.state.bytes for queue in broker.queues())
+
+
+def receive(client: Client, *, credit: int) -> list[Transfer]:
+    client.flow(handle=0, credit=credit, delivery_count=0)
+    return [body for body in client.bodies() if isinstance(body, Transfer)]
+
+
+def test_a_user_fills_its_queues_up_to_its_backlog() -> None:
+    broker = limited(backlog_bytes=100 * SIZE)
+    senders = [
+        Sender(broker, f"c{address}", size=SIZE, address=address, kind="queue") for address in "ab"
+    ]
+    run(broker, *senders, ms=500)
+    assert 100 * SIZE <= filled(broker) <= 250 * SIZE, "beyond it only what had credit"
+    assert run(broker, *senders, ms=5000) == 0
+    reader = session_as(broker, BOB, "r")
+    reader.attach(attach_receiver("a", snd_settle_mode=1))
+    taken = len(receive(reader, credit=1000))
+    assert taken > 0
+    assert run(broker, *senders, ms=1000) > 0
+
+
+def test_durable_subscriptions_of_a_user_are_part_of_its_backlog() -> None:
+    broker = limited(backlog_bytes=100 * SIZE)
+    subscribe(session_as(broker, ADA, "s"), "durable", address="t")
+    one, other = Sender(broker, "a", size=SIZE), Sender(broker, "b", user=BOB, size=SIZE)
+    other.send(most=100)
+    broker.advance(int(LOOK_EVERY_MS))
+    one.send()
+    assert one.sent <= 100, "what had credit before"
+    assert run(broker, one, ms=3000) == 0
+    other.send(most=100)
+    assert other.sent == 200, "the backlog holds its own user back, and no other"
+
+
+def test_queues_of_others_are_not_part_of_a_backlog() -> None:
+    broker = limited(backlog_bytes=100 * SIZE)
+    session_as(broker, BOB, "b").attach_sender("q")
+    one = Sender(broker, "a", size=SIZE, address="q", kind="queue")
+    one.send(most=1000)
+    assert one.sent == 1000
+
+
+def test_a_client_that_sends_before_it_settles_goes_on_slowly() -> None:
+    """It consumes from its full queue and sends to another one: else it would wait for itself."""
+    broker = limited(backlog_bytes=100 * SIZE)
+    one = Sender(broker, "a", size=SIZE, address="q", kind="queue")
+    run(broker, one, ms=1000)
+    assert run(broker, one, ms=1000) == 0
+    one.client.attach(attach_receiver("q", handle=1))
+    one.client.flow(handle=1, credit=1, delivery_count=0)
+    assert [type(body) for body in one.client.bodies()] == [Transfer]
+    sent = run(broker, one, ms=1000)
+    assert 10 <= sent <= 51
+
+
+def test_a_reload_ends_the_wait_for_a_backlog() -> None:
+    broker = limited(backlog_bytes=SIZE)
+    one = Sender(broker, "a", size=SIZE, address="q", kind="queue")
+    run(broker, one, ms=1000)
+    assert run(broker, one, ms=1000) == 0
+    broker.container.adopt_access(rules())
+    broker.advance(1)
+    one.send(most=1000)
+    assert one.credit > 0

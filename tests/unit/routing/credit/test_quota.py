@@ -5,13 +5,27 @@ from __future__ import annotations
 import pytest
 
 from broker.routing.credit.credit_pool import SIZE_GUESSED, UNLIMITED
-from broker.routing.credit.quota import TURNS_PER_S, WAIT_MAX_MS, Quota, TokenBucket
+from broker.routing.credit.quota import (
+    TURNS_PER_S,
+    WAIT_MAX_MS,
+    BacklogSource,
+    Quota,
+    TokenBucket,
+)
 from broker.routing.timer_queue import TimerQueue
 from tests.support.clock import SimulatedClock
 
 pytestmark = pytest.mark.requirement("SEC-05")
 
 LARGEST = 2**50
+
+
+class Empty(BacklogSource):
+    """A user without messages."""
+
+    def backlog_bytes(self) -> int:
+        return 0
+
 
 FILLED = [
     # rate, taken at 0 ms, looked at after ms, tokens then, ms until a portion then
@@ -93,7 +107,7 @@ ALLOWED = [
 def test_credit_for_one_producer(
     messages: int, octets: int, sent: int, received: int, size: int, allowed: int
 ) -> None:
-    quota = Quota(SimulatedClock(), TimerQueue())
+    quota = Quota(SimulatedClock(), TimerQueue(), Empty())
     quota.limit(messages_per_s=messages, bytes_per_s=octets)
     quota.pay(sent)
     quota.received(received)
@@ -102,7 +116,7 @@ def test_credit_for_one_producer(
 
 def test_a_user_that_has_used_nothing_owes_nothing() -> None:
     clock = SimulatedClock()
-    quota = Quota(clock, TimerQueue())
+    quota = Quota(clock, TimerQueue(), Empty())
     quota.limit(messages_per_s=10, bytes_per_s=1000)
     assert quota.is_full()
     quota.received(2500)
