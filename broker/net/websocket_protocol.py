@@ -13,7 +13,7 @@ from broker.links.peer import Peer
 from broker.listener_settings import ListenerSettings
 from broker.net.refusal_log import RefusalLog
 from broker.net.socket_protocol import SocketProtocol
-from broker.websocket.connection import WebSocketConnection
+from broker.websocket.connection import HTTP, HTTPS, WebSocketConnection
 from broker.websocket.limits import CLOSE_LOOKS_MAX, CLOSE_S, HANDSHAKE_S, MESSAGE_SENT_MAX
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class WebSocketProtocol(SocketProtocol):
         self._websocket: Final = WebSocketConnection(
             path=listener.path,
             origins=listener.origins,
+            own_schemes=own_schemes(listener),
             max_frame_size=int(listeners.container.limits.max_frame_size),
         )
         self._is_limited = True
@@ -206,3 +207,14 @@ class WebSocketProtocol(SocketProtocol):
         if peer is not None:  # else it has been counted
             self._listeners.container.stats.websocket_failures += 1
             self._refusals.note(f"WebSocket of {peer.entrance.host} failed: {reason}")
+
+
+def own_schemes(listener: ListenerSettings) -> tuple[str, ...]:
+    """Return the schemes of the broker's own origin that programs may send.
+
+    Qpid JMS sends `http` within TLS, too. An attacker on the network can make a page of that origin
+    in a user's browser: it could use the certificate with which that browser logs in.
+    """
+    if listener.tls is None:
+        return (HTTP,)
+    return (HTTPS, HTTP) if listener.tls.client_certificates == "no" else (HTTPS,)

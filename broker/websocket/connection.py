@@ -8,8 +8,10 @@ here are the limits, and what each end leads to. Extensions are not offered: not
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import Final
 
 from websockets.exceptions import HeaderLineTooLong, RequestLineTooLong, TooManyHeaders
@@ -29,6 +31,11 @@ from broker.websocket.limits import (
 )
 
 SUBPROTOCOL: Final = Subprotocol("amqp")
+
+_PORT: Final = re.compile(r":[0-9]{1,5}$")
+
+HTTP: Final = "http"
+HTTPS: Final = "https"
 
 SHORTEST_METHOD: Final = 3
 """Bytes of the shortest method of HTTP."""
@@ -63,15 +70,23 @@ SILENT.setLevel(logging.CRITICAL + 1)
 class WebSocketConnection:
     """One connection, from its first byte on, at `path`, for pages of `origins`.
 
-    `max_frame_size` is that of AMQP, in bytes. After each call, `to_send` returns what is to be
-    written. `failure` says, for the operator, why the connection could not begin or go on.
+    `own_schemes` are those of the broker's own origin. `max_frame_size` is that of AMQP. After each
+    call, `to_send` returns what is to be written. `failure` says, for the operator, why the
+    connection could not begin or go on.
     """
 
-    def __init__(self, *, path: str, origins: Sequence[str], max_frame_size: int) -> None:
+    def __init__(
+        self,
+        *,
+        path: str,
+        origins: Sequence[str],
+        max_frame_size: int,
+        own_schemes: Sequence[str] = (HTTP,),
+    ) -> None:
         self._path: Final = path
+        self._origins: Final = origins
+        self._own_schemes: Final = own_schemes
         self._protocol: Final = ServerProtocol(
-            # a client that is no browser sends no origin
-            origins=[None, *(Origin(each) for each in origins)],
             extensions=None,
             subprotocols=[SUBPROTOCOL],
             max_size=(FRAME_BEFORE_OPEN_MAX, FRAME_BEFORE_OPEN_MAX),
@@ -192,11 +207,21 @@ class WebSocketConnection:
         if request.path.partition("?")[0] != self._path:
             self._refuse(HTTPStatus.NOT_FOUND, f"the path {request.path!r} is not {self._path}")
             return
+        hosts = request.headers.get_all("Host")
+        if len(hosts) != 1:
+            self._refuse(HTTPStatus.BAD_REQUEST, "the request has not exactly one header Host")
+            return
+        # a client that is no browser sends no origin, or that of the broker itself
+        allowed = [None, *self._origins, *own_origins(hosts[0], self._own_schemes)]
+        self._protocol.origins = [each if each is None else Origin(each) for each in allowed]
         response = self._protocol.accept(request)
         if response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
             self._protocol.send_response(response)
             return
-        self._refuse(HTTPStatus(response.status_code), str(self._protocol.handshake_exc))
+        hint = "; if this page or client may connect, add it to the setting origins"
+        told = str(self._protocol.handshake_exc)[: REASON_MAX - len(hint) - 20]
+        status = HTTPStatus(response.status_code)
+        self._refuse(status, told + hint if status is HTTPStatus.FORBIDDEN else told)
 
     def _refuse_unreadable(self) -> None:
         """Refuse a request that the library could not read."""
@@ -249,6 +274,28 @@ class WebSocketConnection:
         if self._answer:
             writes, self._answer = [self._answer], b""
         return writes[0] if len(writes) == 1 else b"".join(writes)
+
+
+def own_origins(host: str, schemes: Sequence[str]) -> list[str]:
+    """Return the origins of the broker at `host`; none if they prove nothing. Qpid JMS sends one.
+
+    The broker serves no pages, so no page has its origin. But without TLS an attacker can let the
+    name of an own site lead to the broker (DNS rebinding), which then is in `host` and the origin
+    alike. An address or `localhost` cannot be such a name.
+    """
+    host = host.lower()
+    name = host.rpartition(":")[0] if _PORT.search(host) else host
+    if HTTPS not in schemes and name != "localhost" and not _is_address(name):
+        return []
+    return [f"{scheme}://{host}" for scheme in schemes]
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
 
 
 def _begins_as_http(data: bytes) -> bool:

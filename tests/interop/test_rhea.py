@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.interop.broker_process import Broker
+from tests.interop.broker_process import Broker, BrokerProcess
+from tests.interop.conftest import not_available
 from tests.interop.foreign_client import ForeignClient, Report, install, run, selected
 from tests.interop.secured_broker import SecuredBroker
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -49,6 +52,46 @@ def report(
 @pytest.mark.parametrize("case", CLIENT.cases())
 def test_rhea(case: str, report: Report) -> None:
     report.check(case)
+
+
+WEB: Final = """
+[[listener]]
+name = "web"
+kind = "ws"
+port = {port}
+"""
+
+
+@pytest.mark.requirement("SEC-06")
+def test_rhea_over_websocket(tmp_path: Path) -> None:
+    """The WebSocket is that of Node.js, which has the interface of browsers."""
+    CLIENT.need()
+    (tmp_path / "node_modules").symlink_to(installed() / "node_modules")
+    shutil.copy(CLIENT.folder / "websocket.js", tmp_path)
+    port = free_port()
+    broker = BrokerProcess(tmp_path, settings=WEB.format(port=port))
+    done = subprocess.run(
+        ["node", *_flag(), "websocket.js", f"ws://127.0.0.1:{port}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "received 100000\n", done.stderr
+    assert broker.stop() == 0
+    assert "failed: " not in broker.log.read_text(), "the connection ended as it should"
+
+
+def _flag() -> list[str]:
+    """Return the option that gives Node.js a WebSocket; skip if this version has none."""
+    ask = ["-e", "process.exit(typeof WebSocket === 'function' ? 0 : 1)"]
+    each: list[list[str]] = [[], ["--experimental-websocket"]]
+    asked = (subprocess.run(["node", *flags, *ask], capture_output=True) for flags in each)
+    found = [flags for flags, done in zip(each, asked, strict=True) if done.returncode == 0]
+    if not found:
+        not_available("this version of Node.js has no WebSocket")
+    return found[0]
 
 
 def test_every_case_of_rhea_is_known_here() -> None:

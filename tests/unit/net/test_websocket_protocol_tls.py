@@ -14,7 +14,7 @@ from broker.app import App
 from tests.support.socket_client import SocketClient
 from tests.support.tls_listening import until
 from tests.support.websocket_client import WebSocketClient
-from tests.support.websocket_frames import REQUEST
+from tests.support.websocket_frames import REQUEST, request
 from tests.unit.net.test_tls_listener import Site, port_of, reports
 
 pytestmark = pytest.mark.requirement("SEC-06")
@@ -55,6 +55,22 @@ async def test_a_stop_closes_with_going_away(site: Site, app: App) -> None:
         await client.header()
         await app.stop()
         assert await client.closed_with() == 1001
+
+
+@pytest.mark.parametrize(("asked", "status"), [("no", 101), ("ask", 403)])
+async def test_a_page_cannot_use_the_certificate_of_a_browser(
+    site: Site, asked: str, status: int
+) -> None:
+    """Qpid JMS sends the origin of such a page."""
+    optional = {"client_ca": None, "user_from": None} if asked == "no" else {}
+    app = site.app(kind="wss", client_certificates=asked, **optional)
+    await app.start()
+    own = {"Host": "localhost:5674", "Origin": "http://localhost:5674"}
+    async with SocketClient(port_of(app), tls=site.trusting()) as client:
+        client.send_bytes(request(changed=own))
+        begin = await client.reader.readuntil(b"\r\n")
+        assert begin.startswith(b"HTTP/1.1 %d " % status)
+    await app.stop()
 
 
 async def test_a_new_certificate_is_used(site: Site, app: App) -> None:

@@ -9,7 +9,7 @@ import pytest
 from websockets.frames import Close, CloseCode, Frame, Opcode
 from websockets.http11 import Response
 
-from broker.websocket.connection import ANSWERS, WebSocketConnection
+from broker.websocket.connection import ANSWERS, HTTP, HTTPS, WebSocketConnection
 from broker.websocket.limits import (
     FRAME_BEFORE_OPEN_MAX,
     FRAME_FACTOR,
@@ -102,6 +102,9 @@ REFUSED = [
     pytest.param(asking("Sec-WebSocket-Version", "8"), 400, VERSION, id="a draft"),
     pytest.param(asking("Sec-WebSocket-Key", "short"), 400, {}, id="a short key"),
     pytest.param(asking("Origin", "http://evil.example"), 403, {}, id="a page"),
+    pytest.param(asking("Origin", "http://" + "x" * 5000), 403, {}, id="a long origin"),
+    pytest.param(asking("Host", None), 400, {}, id="no host"),
+    pytest.param(asking("Host", "a\r\nHost: b"), 400, {}, id="two hosts"),
     pytest.param(asking("Origin", "null"), 403, {}, id="a page without an origin"),
     pytest.param(asking("Content-Length", "5"), 400, {}, id="a body"),
     pytest.param(asking("Transfer-Encoding", "chunked"), 400, {}, id="a body in chunks"),
@@ -172,6 +175,39 @@ def test_pages_of_listed_origins_may_connect(origin: str | None, status: int) ->
     made = fresh(origins=("https://shop.example", "http://localhost:8080"))
     made.receive(asking("Origin", origin))
     assert made.to_send().startswith(b"HTTP/1.1 %d " % status)
+
+
+PLAIN: Final = (HTTP,)
+SECURE: Final = (HTTPS, HTTP)
+STRICT: Final = (HTTPS,)
+
+OWN_ORIGINS = [
+    pytest.param("127.0.0.1:5673", "http://127.0.0.1:5673", PLAIN, 101, id="an address"),
+    pytest.param("[::1]:5673", "http://[::1]:5673", PLAIN, 101, id="an address of IPv6"),
+    pytest.param("localhost:5673", "http://localhost:5673", PLAIN, 101, id="localhost"),
+    pytest.param("LocalHost", "http://localhost", PLAIN, 101, id="in capitals, no port"),
+    pytest.param("h.example:1", "https://h.example:1", SECURE, 101, id="a name, by TLS"),
+    pytest.param("H.example", "http://h.example", SECURE, 101, id="as Qpid JMS, by TLS"),
+    pytest.param("H.example", "https://h.example", STRICT, 101, id="a name, by mutual TLS"),
+    pytest.param("h.example", "http://h.example", STRICT, 403, id="without TLS, by mutual TLS"),
+    pytest.param("h.example:1", "http://h.example:1", PLAIN, 403, id="a name, rebound perhaps"),
+    pytest.param("127.0.0.1.h.example", "http://127.0.0.1.h.example", PLAIN, 403, id="a long name"),
+    pytest.param("127.0.0.1:5673", "http://127.0.0.1:8080", PLAIN, 403, id="another port"),
+    pytest.param("127.0.0.1:5673", "https://127.0.0.1:5673", PLAIN, 403, id="another scheme"),
+    pytest.param("h.example", "https://evil.example", SECURE, 403, id="another host"),
+]
+
+
+@pytest.mark.parametrize(("host", "origin", "schemes", "status"), OWN_ORIGINS)
+def test_a_program_may_send_the_origin_of_the_broker_itself(
+    host: str, origin: str, schemes: tuple[str, ...], status: int
+) -> None:
+    made = WebSocketConnection(
+        path="/", origins=["https://shop.example"], max_frame_size=SIZE, own_schemes=schemes
+    )
+    made.receive(request(changed={"Host": host, "Origin": origin}))
+    assert made.to_send().startswith(b"HTTP/1.1 %d " % status)
+    assert ("add it to the setting origins" in made.failure) is (status == 403)
 
 
 # -- input
