@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from broker.app import App
+from broker.http import events
 from broker.security.users import Users
 from broker.serving import ready_line
 from broker.settings import MEMORY, SettingsError, given_settings
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.requirement("SEC-09")
 
 BOB = basic("bob", "tulip")
 BOUNDS = "/events/bounds"
+STREAM = f"GET /arrow/events HTTP/1.1\r\nHost: x\r\nAuthorization: {BOB['Authorization']}\r\n\r\n"
 
 
 class Site:
@@ -48,7 +50,7 @@ class Site:
         self.certificate, self.key = server.write(self.folder, "server")
         return server.der
 
-    def app(self, **tls: object) -> App:
+    def app(self, http: dict[str, int] | None = None, **tls: object) -> App:
         table: dict[str, object] = {
             "certificate": self.certificate,
             "key": self.key,
@@ -61,7 +63,7 @@ class Site:
             port=0,
             users_file=self.users.file,
             store=MEMORY,
-            http={"port": 0, "tls": True},
+            http={"port": 0, "tls": True, **(http or {})},
             tls=table,
         )
         return App(settings, watcher=RecordingWatcher())
@@ -196,11 +198,11 @@ async def test_a_certificate_that_cannot_be_used_leaves_the_former_one(
     assert await status(app, site.trusting(), BOB) == 200
 
 
-async def filled(app: App, rows: int) -> None:
+async def filled(app: App, rows: int, address: str = "a") -> None:
     """Fill the event log."""
     batch = Batch()
     for number in range(1, rows + 1):
-        batch.note_event(event(number))
+        batch.note_event(event(number, address=address))
     await app.store.commit(batch)
 
 
@@ -217,8 +219,7 @@ async def test_a_stream_that_the_stop_cuts_off_is_not_whole(site: Site) -> None:
     reader, writer = await asyncio.open_connection(
         "localhost", port_of(app), ssl=site.trusting(), limit=4096
     )
-    head = f"GET /arrow/events HTTP/1.1\r\nHost: x\r\nAuthorization: {BOB['Authorization']}\r\n\r\n"
-    writer.write(head.encode())
+    writer.write(STREAM.encode())
     assert (await reader.readline()).split()[1] == b"200"
     await app.stop()
     body = b""
@@ -227,6 +228,28 @@ async def test_a_stream_that_the_stop_cuts_off_is_not_whole(site: Site) -> None:
             body += some
     assert not body.endswith(b"0\r\n\r\n")
     writer.transport.abort()
+
+
+async def test_a_client_that_does_not_read_is_dropped(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is the setting silence_max_ms; encryption adds a buffer of its own."""
+    monkeypatch.setattr(events, "ROWS_AT_ONCE", 1000)
+    app = site.app(http={"silence_max_ms": 100, "streams_max": 1})
+    await app.start()
+    await filled(app, 60_000, address="a" * 200)
+    reader, writer = await asyncio.open_connection(
+        "localhost", port_of(app), ssl=site.trusting(), limit=4096
+    )
+    writer.write(STREAM.encode())
+    assert (await reader.readline()).split()[1] == b"200"
+    refused = 503
+    while refused == 503:
+        answer = await ask(f"{url_of(app)}/arrow/events?behind=60000", BOB, tls=site.trusting())
+        refused = answer.status
+    assert refused == 200, "the first stream has ended"
+    writer.transport.abort()
+    await app.stop()
 
 
 async def test_handshakes_that_do_not_go_on_keep_nobody_out(site: Site, app: App) -> None:
