@@ -22,6 +22,7 @@ from websockets.server import ServerProtocol
 from websockets.typing import Origin, Subprotocol
 
 from broker.websocket.limits import (
+    FEW_FRAMES,
     FRAME_BEFORE_OPEN_MAX,
     FRAME_FACTOR,
     FRAMES_AT_ONCE,
@@ -145,14 +146,17 @@ class WebSocketConnection:
         """Handle what waits of the input, up to a limit of frames. Return the AMQP in it."""
         if self.is_waiting:
             self._shake_hands()
-        unread, at, frames = self._unread, 0, 0
+        unread, at, frames, size = self._unread, 0, 0, SLICE_BYTES
         payloads: list[bytes] = []
         while at < len(unread) and frames < FRAMES_AT_ONCE and not self.is_over:
             if self.is_waiting:
                 return b""
-            self._protocol.receive_data(unread[at : at + SLICE_BYTES])
-            at += SLICE_BYTES
-            frames += self._take_frames(payloads)
+            self._protocol.receive_data(unread[at : at + size])
+            at += size
+            count = self._take_frames(payloads)
+            frames += count
+            # the next slice may have as many frames as this one, so it may be larger if these are
+            size = SLICE_BYTES if count > FEW_FRAMES else 2 * size
         self._unread = b"" if self.is_over else unread[at:]
         return payloads[0] if len(payloads) == 1 else b"".join(payloads)
 

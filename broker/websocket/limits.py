@@ -34,14 +34,19 @@ Its fragments are passed on as they arrive, so a long message takes no more memo
 MESSAGE_SENT_MAX: Final = 1024 * 1024
 """Maximum payload bytes of a message that the broker sends: the default of other libraries."""
 
-FRAMES_AT_ONCE: Final = 1000
+FRAMES_AT_ONCE: Final = 200
 """Frames after which the rest of the input waits for the next turn of the event loop.
 
-A frame takes about 4 µs, and the smallest has 6 bytes: a read can contain 40,000 of them.
+A frame takes about 5 µs, and the smallest has 6 bytes: a read can contain 40,000 of them.
 """
 
-SLICE_BYTES: Final = 8 * 1024
-"""Bytes that the library gets at a time, since it parses all frames that it has got."""
+SLICE_BYTES: Final = 1024
+"""Bytes that the library gets at first, since it parses all frames that it has got.
+
+Each further slice of a read is twice as large, until one has more than FEW_FRAMES frames.
+"""
+
+FEW_FRAMES: Final = 16
 
 CLOSE_S: Final = 2.0
 """Maximum seconds without progress until a client has answered the end of a connection."""

@@ -1,4 +1,7 @@
-"""Connections before their PROXY header has arrived: whose is read, for how long, how many."""
+"""Connections before their PROXY header has arrived: whose is read, for how long, how many.
+
+Attacks are those of docs/design/hostile-input.md A9.
+"""
 
 from __future__ import annotations
 
