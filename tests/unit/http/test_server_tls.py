@@ -22,7 +22,7 @@ from storage.batch import Batch
 from tests.support.broker import RecordingWatcher
 from tests.support.certificates import Authority, Issued
 from tests.support.http import PATIENCE_S, Answer, ask, basic, event
-from tests.support.tls_listening import HALF, until
+from tests.support.tls_listening import HALF, turn, until
 
 pytestmark = pytest.mark.requirement("SEC-09")
 
@@ -187,6 +187,21 @@ async def test_new_certificates_are_used_and_open_connections_go_on(site: Site, 
     assert shown_on(early) == before
     early.close()
     late.close()
+
+
+async def test_no_request_is_lost_while_certificates_change(site: Site, app: App) -> None:
+    async def requests() -> list[int]:
+        return [await status(app, site.trusting(), BOB) for _ in range(15)]
+
+    running = [asyncio.create_task(requests()) for _ in range(4)]
+    reloads = 0
+    while not all(task.done() for task in running):
+        site.renew()
+        assert app.reload_tls() == []
+        reloads += 1
+        await turn()
+    assert [await task for task in running] == [[200] * 15] * 4
+    assert reloads > 5
 
 
 async def test_a_certificate_that_cannot_be_used_leaves_the_former_one(
