@@ -10,6 +10,7 @@ from typing import Final
 
 from broker import __version__
 from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
+from broker.audit.record import FAILED, AuditEvent
 from broker.clock import Clock, SystemClock
 from broker.compiled import BUILD, build_kind
 from broker.journal import Journal
@@ -17,7 +18,9 @@ from broker.large_body_store import LargeBodyStore
 from broker.links.authenticator import Authenticator
 from broker.links.container import Container, Watcher
 from broker.links.service import Service
+from broker.management.configuration import ConfigurationSource
 from broker.management.management import Management
+from broker.management.user_changes import UserChanges
 from broker.management.users import LoginRules
 from broker.net.connection_admission import connection_limits
 from broker.net.listener import Listeners
@@ -26,6 +29,8 @@ from broker.net.users_watch import UsersWatch
 from broker.parts import (
     StoreSpace,
     access_of,
+    audit_of,
+    audit_watcher,
     declare,
     http_of,
     limits_of,
@@ -89,6 +94,8 @@ class App:
             clock=clock,
         )
         declare(router, self.journal)
+        self.configuration: ConfigurationSource | None = None
+        self._user_changes = self._audited(clock)
         self.container.service = self._management()
         self.container.claims_service = self._claims_service()
         self.contents: LargeBodyStore | None = None
@@ -128,14 +135,35 @@ class App:
         self.login = login_of(self.settings, lambda text: self.container.watcher.noticed(text))
         return self.login
 
+    def _audited(self, clock: Clock) -> UserChanges | None:
+        """Turn the audit on, if the settings say so; return what records changes of users."""
+        folder = self.settings.audit_folder()
+        if folder is None:
+            return None
+        container = self.container
+        container.audit = audit_of(self.settings, folder, clock=clock, watcher=container.watcher)
+        container.watcher = audit_watcher(container.watcher, container.audit)
+        login = self.login
+        return None if login is None else UserChanges(lambda: login.users, container.audit)
+
     def _watch_of_users(self) -> UsersWatch | None:
-        return None if self.login is None else UsersWatch(self.login, self.container)
+        if self.login is None:
+            return None
+        return UsersWatch(self.login, self.container, self._user_changes)
 
     def _management(self) -> Management:
         login = self.login
         # as the login is at the time of a request; an embedded broker has no users file
         accounts = None if login is None else lambda: LoginRules(login.users, login.anonymous)
-        return Management(self.container, self.store, self._spawn, accounts=accounts)
+        changes = self._user_changes
+        return Management(
+            self.container,
+            self.store,
+            self._spawn,
+            accounts=accounts,
+            users_changed=None if changes is None else changes.record,
+            settings=lambda: self.configuration,
+        )
 
     def _claims_service(self) -> Service | None:
         if self.login is None or self.login.tokens is None:
@@ -147,7 +175,11 @@ class App:
 
     async def start(self) -> None:
         """Restore the store, and listen at the addresses of the settings."""
+        audit = self.container.audit
+        await audit.start()
         await self._recover()
+        self.container.router.changes.are_recorded = audit.is_on
+        audit.record(self._event("broker.started"))
         self._guard_disk()
         self.container.memory_guard.begin()
         committing = self.journal.run(self._after_commit)
@@ -215,7 +247,12 @@ class App:
         self._store_failed(StoreError(str(task.exception())))
 
     def _store_failed(self, failure: StoreError) -> None:
-        self.failure = failure if self.failure is None else self.failure
+        if self.failure is None:
+            self.failure = failure
+            reason = {"reason": str(failure)}
+            self.container.audit.record(
+                AuditEvent(action="store.failed", result=FAILED, after=reason)
+            )
         self.listeners.stop_accepting()
         self.listeners.drop_connections()
         self.ended.set()
@@ -257,6 +294,12 @@ class App:
                 self.failure = StoreError("the store did not answer: what was sent is in doubt")
         await self.store.close()
         await self._end_answers()
+        self.container.audit.record(self._event("broker.stopped"))
+        await self.container.audit.close()
+
+    def _event(self, action: str) -> AuditEvent:
+        facts = {"version": __version__, "pid": os.getpid(), "store": self.store.name}
+        return AuditEvent(action=action, resource=f"broker:{self.container.name}", after=facts)
 
     async def _end_answers(self) -> None:
         """Await the tasks that answer requests; cancel them after a failure of the store.

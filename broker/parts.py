@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from broker.amqp.limits import FRAME_BEFORE_OPEN, FRAME_OF_TOKEN_LOGIN, Limits
+from broker.audit.audit import Audit
 from broker.clock import Clock
 from broker.journal import Journal
 from broker.links.container import Container, Watcher
@@ -174,6 +175,25 @@ def log_watcher() -> Watcher:
     from broker.net.log import Log
 
     return Log()
+
+
+def audit_of(settings: Settings, folder: Path, *, clock: Clock, watcher: Watcher) -> Audit:
+    """Return the audit that writes to `folder`; `watcher` logs what goes wrong with it."""
+    # a broker without an audit is spared its modules
+    from broker.audit.audit_log import AuditLog
+    from broker.audit.writer import AuditLimits, AuditWriter
+
+    chosen = settings.audit
+    limits = AuditLimits(chosen.file_bytes, chosen.total_bytes, chosen.retention_days)
+    writer = AuditWriter(folder, limits, wall_ms=lambda: int(clock.wall_ms()))
+    return AuditLog(writer, wall_ms=lambda: int(clock.wall_ms()), tell=watcher.noticed)
+
+
+def audit_watcher(watcher: Watcher, audit: Audit) -> Watcher:
+    """Return a watcher that records in `audit` what it passes on to `watcher`."""
+    from broker.net.audit_watcher import AuditWatcher
+
+    return AuditWatcher(watcher, audit)
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
 from broker.address_settings import PlaceSettings
+from broker.amqp.limits import Limits
 from broker.app import App
+from broker.audit.record import BROKER, FAILED, Actor, AuditEvent
+from broker.management.configuration import (
+    APPLIED,
+    NEEDS_RESTART,
+    UNCHANGED,
+    ConfigurationSource,
+    WrongSettings,
+)
 from broker.net.connection_admission import connection_limits
 from broker.net.log import configure_logging
+from broker.net.login import Login
 from broker.parts import access_of, limits_of, login_of
 from broker.policies import policies_of
 from broker.routing.errors import RoutingError
+from broker.security.access import AccessRules
 from broker.settings import ADOPT, Settings, SettingsError
 
 AT_ONCE: Final = frozenset(
@@ -56,21 +69,98 @@ class Reloaded:
     applied: list[str]
     need_restart: list[str]
 
+    def effects(self) -> dict[str, str]:
+        """Return the effect on each setting, by its name."""
+        effects = dict.fromkeys(Settings.model_fields, UNCHANGED)
+        effects.update(dict.fromkeys(self.applied, APPLIED))
+        return {**effects, **dict.fromkeys(self.need_restart, NEEDS_RESTART)}
 
-def reload(app: App, load: Callable[[], Settings]) -> Reloaded | None:
-    """Read the settings again, apply them, and log the result. Return None if they are wrong."""
-    done: Reloaded | None = None
-    problem = ""
+
+@dataclass(frozen=True)
+class Plan:
+    """New settings with the parts that are made of them, which replace those in use."""
+
+    settings: Settings
+    login: Login
+    access: AccessRules
+    limits: Limits
+    result: Reloaded
+
+
+def reload(
+    app: App,
+    load: Callable[[], Settings],
+    *,
+    actor: Actor = BROKER,
+    request_id: str | None = None,
+) -> Reloaded | None:
+    """Read the settings again, apply them, and log the result. Return None if they are wrong.
+
+    `actor` has asked for it, in the request of that id.
+    """
+    try:
+        return reloaded(app, load, actor=actor, request_id=request_id)
+    except SettingsError:
+        return None
+
+
+def reloaded(
+    app: App,
+    load: Callable[[], Settings],
+    *,
+    actor: Actor = BROKER,
+    request_id: str | None = None,
+) -> Reloaded:
+    """Do as `reload` does, but raise SettingsError if the settings are wrong."""
+    audit = app.container.audit
+    before = rules_facts(app.container.access)
     try:
         done = apply(app, load())
     except SettingsError as error:
-        problem = "; ".join(str(error).splitlines())
+        _tell_failed(app, str(error), actor=actor, request_id=request_id)
+        raise
     log = structlog.get_logger("broker")
-    if done is None:
-        log.error("settings not reloaded, the old ones stay", reason=problem)
-        return None
     for refusal in app.reload_tls():
         log.error("certificates not reloaded, the former ones stay", reason=refusal)
+    _log_done(app, done)
+    facts = {"applied": done.applied, "need_restart": done.need_restart}
+    audit.record(
+        AuditEvent(action="config.reloaded", actor=actor, after=facts, request_id=request_id)
+    )
+    after = rules_facts(app.container.access)
+    if before != after:
+        audit.record(
+            AuditEvent(
+                action="rules.reloaded",
+                resource=f"rules:{app.settings.acl_file or ''}",
+                actor=actor,
+                before=before,
+                after=after,
+                request_id=request_id,
+            )
+        )
+    return done
+
+
+def _tell_failed(app: App, problem: str, *, actor: Actor, request_id: str | None) -> None:
+    reason = "; ".join(problem.splitlines())
+    log = structlog.get_logger("broker")
+    log.error("settings not reloaded, the old ones stay", reason=reason)
+    file = app.settings.acl_file
+    is_of_rules = file is not None and str(file) in reason
+    app.container.audit.record(
+        AuditEvent(
+            action="rules.failed" if is_of_rules else "config.failed",
+            actor=actor,
+            result=FAILED,
+            after={"reason": reason},
+            request_id=request_id,
+        )
+    )
+
+
+def _log_done(app: App, done: Reloaded) -> None:
+    log = structlog.get_logger("broker")
     log.info("settings reloaded", applied=_listed(done.applied), **_who_may_enter(app))
     for names, text in (
         (FOR_NEW_CONNECTIONS, "these settings count for new connections and links"),
@@ -83,7 +173,15 @@ def reload(app: App, load: Callable[[], Settings]) -> Reloaded | None:
         log.warning(
             "changed settings need a restart of the broker", settings=_listed(done.need_restart)
         )
-    return done
+
+
+def rules_facts(access: AccessRules) -> Mapping[str, object]:
+    """Return the numbers of rules and roles of the rules file, and a hash of their content."""
+    rules = [rule.record() for rule in access.rules if not rule.is_built_in]
+    roles = {role: sorted(users) for role, users in access.roles.items()}
+    content = json.dumps([sorted(rules, key=lambda each: str(each["id"])), roles], sort_keys=True)
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    return {"rules": len(rules), "roles": len(roles), "sha256": digest}
 
 
 def _who_may_enter(app: App) -> dict[str, object]:
@@ -101,10 +199,10 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names) or "none has changed"
 
 
-def apply(app: App, wanted: Settings) -> Reloaded:
-    """Apply the settings of `wanted` that need no restart. If it is wrong, raise SettingsError.
+def plan(app: App, wanted: Settings) -> Plan:
+    """Return what a reload of `wanted` would do. If it is wrong, raise SettingsError.
 
-    Nothing is changed then.
+    A file of rules whose content has changed counts as a changed setting.
     """
     old = app.settings
     changed = [
@@ -115,20 +213,49 @@ def apply(app: App, wanted: Settings) -> Reloaded:
     login = login_of(settings)
     access = access_of(settings)
     limits = limits_of(settings)
-    router = app.container.router
     try:
-        router.adopt(policies_of(settings), app.journal.batch)
+        app.container.router.check_policies(policies_of(settings))
     except RoutingError as refusal:
         raise SettingsError(f"a declared queue or topic: {refusal}") from None
+    applied = [name for name in changed if name not in fixed]
+    if "acl_file" not in applied and rules_facts(access) != rules_facts(app.container.access):
+        applied.append("acl_file")
+    return Plan(settings, login, access, limits, Reloaded(applied, fixed))
+
+
+def apply(app: App, wanted: Settings) -> Reloaded:
+    """Apply the settings of `wanted` that need no restart. If it is wrong, raise SettingsError.
+
+    Nothing is changed then.
+    """
+    new = plan(app, wanted)
+    app.container.router.adopt(policies_of(new.settings), app.journal.batch)
     if app.login is not None:
-        app.login.adopt(login)
-    app.container.adopt_access(access)
-    app.container.adopts_subscriptions = settings.ownership == ADOPT
-    app.container.limits = limits
-    app.container.credit = settings.credit
-    app.listeners.stall_timeout_ms = settings.stall_timeout_ms
-    app.listeners.admission.limits = connection_limits(settings)
-    configure_logging(settings.log.format, settings.log.level)
-    app.settings = settings
+        app.login.adopt(new.login)
+    app.container.adopt_access(new.access)
+    app.container.adopts_subscriptions = new.settings.ownership == ADOPT
+    app.container.limits = new.limits
+    app.container.credit = new.settings.credit
+    app.listeners.stall_timeout_ms = new.settings.stall_timeout_ms
+    app.listeners.admission.limits = connection_limits(new.settings)
+    configure_logging(new.settings.log.format, new.settings.log.level)
+    app.settings = new.settings
     app.container.run_round()
-    return Reloaded([name for name in changed if name not in fixed], fixed)
+    return new.result
+
+
+class Reloading(ConfigurationSource):
+    """Reloads the settings of `app` on a request to management; `load` reads them."""
+
+    def __init__(self, app: App, load: Callable[[], Settings]) -> None:
+        self._app: Final = app
+        self._load: Final = load
+
+    def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:
+        try:
+            if dry_run:
+                return plan(self._app, self._load()).result.effects()
+            done = reloaded(self._app, self._load, actor=actor, request_id=request_id)
+        except SettingsError as error:
+            raise WrongSettings(str(error)) from None
+        return done.effects()

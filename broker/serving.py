@@ -21,7 +21,7 @@ from broker.compiled import COMPILED, SLOWER, is_compiled
 from broker.journal import SWITCH_INTERVAL_S
 from broker.net.log import configure_logging
 from broker.net.trim import Trimmer
-from broker.reload import reload
+from broker.reload import Reloading, reload
 from broker.settings import Settings
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -101,6 +101,7 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     configure_logging(settings.log.format, settings.log.level)
     log = structlog.get_logger("broker")
     app = App(settings)
+    app.configuration = Reloading(app, load)
     loop = asyncio.get_running_loop()
     signals = Signals(app, load, on_terminal=sys.stdin is not None and sys.stdin.isatty())
     signals.listen(loop)

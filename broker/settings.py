@@ -35,6 +35,8 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as UnreadableVariable
 
 from broker.address_settings import AddressSettings, GeneralAddressSettings, NodeSettings
+from broker.audit_settings import AuditSettings
+from broker.http_settings import HttpSettings
 from broker.listener_settings import FIRST, ListenerSettings
 from broker.machine import LEAST
 from broker.oauth_settings import OauthSettings
@@ -107,17 +109,8 @@ class LogSettings(BaseModel):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
-class HttpSettings(BaseModel):
-    """The settings of the HTTP server (`broker/http`), which is off without a `port`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
-    port: Annotated[Number, Field(ge=0, le=65535)] | None = None
-    tls: bool = False
-    streams_max: Annotated[Number, Field(ge=1, le=10_000)] = 64
-    head_bytes_max: Annotated[Number, Field(ge=1024, le=1024 * 1024)] = 16 * 1024
-    silence_max_ms: Annotated[Number, Field(ge=1, le=UINT_MAX)] = 60_000
+AUDIT_SUFFIX: Final = ".audit"
+"""End of the name of the folder with audit records; it begins with the path of the store."""
 
 
 class Settings(GeneralAddressSettings):
@@ -207,6 +200,7 @@ class Settings(GeneralAddressSettings):
     auto_create_max: Annotated[Number, Field(ge=0, lt=100_000)] = 50_000
 
     http: HttpSettings = HttpSettings()
+    audit: AuditSettings = AuditSettings()
     log: LogSettings = LogSettings()
     address: tuple[AddressSettings, ...] = ()
     queue: tuple[NodeSettings, ...] = ()
@@ -273,6 +267,26 @@ class Settings(GeneralAddressSettings):
                 " set certificate and key in [tls], or in a table tls of the listener"
             )
         return listener.model_copy(update={"tls": self.tls})
+
+    def audit_folder(self) -> Path | None:
+        """Return the folder of the audit records; None if there are none.
+
+        Without a folder of their own they are beside the file of an SQLite store.
+        """
+        if self.audit.enabled is False or self.audit.directory is not None:
+            return None if self.audit.enabled is False else self.audit.directory
+        if self.store.startswith(SQLITE):
+            return Path(f"{self.store.removeprefix(SQLITE)}{AUDIT_SUFFIX}")
+        return None
+
+    @model_validator(mode="after")
+    def _audit_has_a_place(self) -> Settings:
+        if self.audit.enabled is True and self.audit_folder() is None:
+            raise ValueError(
+                f"audit.enabled = true, and store = {_shown('store', self.store)} has no folder for"
+                " the records: set audit.directory"
+            )
+        return self
 
     @model_validator(mode="after")
     def _first_user_is_whole(self) -> Settings:
@@ -351,6 +365,7 @@ TABLES: Final[Mapping[str, type[BaseModel]]] = {
     "http": HttpSettings,
     "tls": TlsSettings,
     "oauth": OauthSettings,
+    "audit": AuditSettings,
 }
 """The tables whose settings are environment variables, too."""
 
@@ -444,11 +459,8 @@ class _Places:
 
 
 KNOWN_IN: Final[dict[str, Iterable[str]]] = {
-    "http": HttpSettings.model_fields,
-    "log": LogSettings.model_fields,
+    **{table: settings.model_fields for table, settings in TABLES.items()},
     "listener": ListenerSettings.model_fields,
-    "tls": TlsSettings.model_fields,
-    "oauth": OauthSettings.model_fields,
     "address": AddressSettings.model_fields,
     "queue": NodeSettings.model_fields,
     "topic": NodeSettings.model_fields,

@@ -14,7 +14,8 @@ from typing import Final
 import pytest
 
 from broker.address_settings import AddressSettings, NodeSettings
-from broker.settings import HttpSettings, LogSettings, Settings
+from broker.http_settings import HttpSettings
+from broker.settings import LogSettings, Settings
 from tests.support import tidy
 from tests.support.tidy import ROOT, Rule, Source
 
@@ -349,6 +350,9 @@ NO_TEST_OF_ITS_OWN: Final = {
     "storage/facts.py": "records",
     "broker/cli/accounts.py": "tests/unit/cli/test_users.py, and with a broker in tests/interop",
     "broker/cli/backup.py": "tests/interop/test_command_line_store.py",
+    "broker/cli/reload.py": "tests/interop/test_command_line_audit.py",
+    "broker/audit_settings.py": "types; tests/unit/test_settings.py",
+    "broker/http_settings.py": "types; tests/unit/test_settings.py",
     "broker/http/limits.py": "numbers; tests/unit/amqp/test_limits.py",
     "broker/websocket/limits.py": "numbers; tests/unit/websocket, tests/unit/net",
     "broker/management/later.py": "declared; tests/unit/management/test_stores.py",

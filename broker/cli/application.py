@@ -11,6 +11,7 @@ import typer
 from broker import __version__
 from broker.cli import serve as server
 from broker.cli.acl import acl
+from broker.cli.audit import audit
 from broker.cli.backup import backup
 from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.commands import Commands
@@ -23,6 +24,7 @@ from broker.cli.leases import leases
 from broker.cli.messages import browse, receive, send
 from broker.cli.nodes import nodes
 from broker.cli.queued import queued
+from broker.cli.reload import reload
 from broker.cli.sinks import sinks
 from broker.cli.store import store as stores
 from broker.cli.subscriptions import explain, subscriptions
@@ -90,6 +92,7 @@ application.command()(conformance)
 application.command()(embed)
 application.command()(explain)
 application.command()(backup)
+application.command(epilog=EXIT_STATUSES)(reload)
 
 
 @application.command()
@@ -126,6 +129,7 @@ def healthcheck(
 application.command()(events)
 application.add_typer(users, name="user")
 application.add_typer(acl, name="acl")
+application.add_typer(audit, name="audit")
 application.add_typer(nodes, name="node")
 application.add_typer(connections, name="connection")
 application.add_typer(queued, name="message")

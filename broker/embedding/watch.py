@@ -3,8 +3,10 @@
 import logging
 from typing import Final, final
 
+from broker.links.access import Right
 from broker.links.container import Watcher
 from broker.links.peer import Peer
+from broker.security.decision import Decision
 from broker.security.identity import Identity
 
 LOGGER: Final = "jms-broker"
@@ -26,8 +28,15 @@ class Watch(Watcher):
     def refused(self, peer: Peer, reason: str) -> None:
         self._log.warning("connection of %r refused: %r", peer.container_id, reason)
 
-    def denied(self, peer: Peer, refusal: str) -> None:
+    def denied(self, peer: Peer, right: Right, decision: Decision) -> None:
+        refusal = decision.text(right.verb, right.resource)
         self._log.warning("access of %r denied: %r", peer.container_id, refusal)
+
+    def not_renewed(self, peer: Peer, reason: str) -> None:
+        self._log.warning("login of %r not renewed: %r", peer.container_id, reason)
+
+    def limited(self, peer: Peer, refusal: str) -> None:
+        self._log.warning("request of %r refused: %r", peer.container_id, refusal)
 
     def closed(self, peer: Peer, reason: str) -> None:
         self._log.debug("connection of %r closed: %r", peer.container_id, reason)

@@ -9,7 +9,10 @@ from base64 import b64decode
 from typing import Final, final
 from urllib.parse import urlsplit
 
+from broker.audit.record import DONE, FAILED, REFUSED, Actor, AuditEvent
+from broker.audit.record import HTTP as VIA_HTTP
 from broker.links.container import Container
+from broker.management.auditing import actor_at, denied
 from broker.management.request import BUSY, FORBIDDEN, Refused
 from broker.security.authenticate import is_loopback
 from broker.security.decision import Decision
@@ -56,6 +59,8 @@ class Visitor:
         decision = self._decide(verb, resource)
         if not decision.allowed:
             self._container.stats.access_denied += 1
+            actor = actor_at(self._identity, self._entrance)
+            self._container.audit.record(denied(actor, verb, resource, decision=decision))
             raise Refused(FORBIDDEN, decision.text(verb, resource))
 
 
@@ -93,17 +98,21 @@ class Access:
             raise Refused(FORBIDDEN, IN_CLEAR)
         token = token_in(authorization)
         name, password = ("", "") if token is not None else credentials_in(authorization)
+        scheme = "Basic" if token is None else "Bearer"
         try:
             if token is not None:
                 identity = await login.identify_by_token(token, entrance)
             else:
                 identity = await login.identify(name, password, entrance)
         except TooManyLogins as error:
+            self._record("auth.throttled", name, entrance, scheme=scheme, result=REFUSED)
             raise Refused(BUSY, str(error)) from None
         if identity is None:
+            self._record("auth.failure", name, entrance, scheme=scheme, result=FAILED)
             self._container.stats.authentication_failures += 1
             wrong = "the password is wrong" if token is None else "the token is not taken"
             raise Refused(UNAUTHORIZED, f"the user is unknown, or {wrong}")
+        self._record("auth.success", identity.user, entrance, scheme=scheme, result=DONE)
         return identity
 
     def _note_clear_password(self, entrance: Entrance) -> None:
@@ -117,6 +126,22 @@ class Access:
                 f"HTTP: the password of a client at {entrance.host} was refused, because others"
                 ' could have read it: set http.tls = true, or plain = "always"'
             )
+
+    def _record(
+        self, action: str, user: str, entrance: Entrance, *, scheme: str, result: str
+    ) -> None:
+        """Record a login; one of each user and address in a minute, for each request is one."""
+        known = user if result == DONE else ""
+        self._container.audit.record(
+            AuditEvent(
+                action=action,
+                resource=f"user:{user}",
+                actor=Actor(user=known, via=VIA_HTTP, address=entrance.address),
+                result=result,
+                after={"mechanism": scheme, "listener": entrance.listener},
+                repeat_key=(action, user, entrance.host),
+            )
+        )
 
 
 def is_of_this_machine(host: str) -> bool:

@@ -22,11 +22,11 @@ from broker.http.admission import Displacements
 from broker.http.application import Readings, ShortHeads, application
 from broker.http.connection import HttpConnection
 from broker.http.streams import Streams
+from broker.http_settings import HttpSettings
 from broker.links.container import Container
 from broker.net.listener import TLS_WATCH_S
 from broker.security.authenticate import is_loopback
 from broker.security.entrance import HTTP
-from broker.settings import HttpSettings
 from broker.tls_settings import TlsSettings
 from storage.api import Store
 

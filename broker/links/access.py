@@ -19,6 +19,7 @@ from broker.routing.errors import NotPermitted
 from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.router import Router
 from broker.routing.topics.subscription import AttachRule, Subscription, SubscriptionKind
+from broker.security.decision import DEFAULT, Decision
 from broker.security.identity import Identity
 from broker.security.resources import (
     CLIENT_ID,
@@ -146,7 +147,8 @@ def demand_relay(peer: Peer) -> None:
     The rights on each address are asked for with the messages (`RelayRights`).
     """
     if not any(peer.may_any(verb, kind) for verb, kind in SENDING_ANYWHERE):
-        peer.deny("not allowed to send (no rule allows it)")
+        nowhere = Decision(allowed=False, rule="", because=DEFAULT)
+        peer.deny(Right(SEND, Resource(QUEUE, "#")), nowhere)
 
 
 def conceal_kind(peer: Peer, address: Address, kind: str, *, verbs: dict[str, str]) -> None:

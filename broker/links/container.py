@@ -27,6 +27,7 @@ from broker.amqp.link import Link
 from broker.amqp.performatives import Open
 from broker.amqp.sections import Sections
 from broker.amqp.types import Symbol
+from broker.audit.audit import Audit
 from broker.clock import Clock
 from broker.journal import Journal
 from broker.large_body_store import LargeBodyStore
@@ -39,11 +40,13 @@ from broker.links.service import CLAIMS, Service, ServiceNode
 from broker.links.uniqueness import Claim, ContainerIdVerdict, collide, verdict
 from broker.links.user_limits import UserLimitChecks
 from broker.routing.addresses.address import MANAGEMENT, Address
+from broker.routing.context import RoutingChange
 from broker.routing.errors import NoSuchNode
 from broker.routing.queues.node import Node
 from broker.routing.router import Router
 from broker.routing.topics.subscription import QUEUE_TRAITS, Subscription, SubscriptionTraits
 from broker.security.access import AccessRules
+from broker.security.decision import Decision
 from broker.security.identity import Identity
 from broker.security.resources import CLIENT_ID, Resource
 from broker.stats import Stats
@@ -70,10 +73,32 @@ class Watcher:
     def refused(self, peer: Peer, reason: str) -> None:
         """Report that a connection was refused, or that its authentication failed."""
 
-    @abstractmethod
-    def denied(self, peer: Peer, refusal: str) -> None:
-        """Report that a client lacked a right; `refusal` names the right and the rule."""
+    def authenticated(self, peer: Peer) -> None:
+        """Report that a client has logged in; its `opened` or `refused` follows."""
 
+    def rejected(self, peer: Peer, reason: str) -> None:
+        """Report that a login has failed."""
+        self.refused(peer, reason)
+
+    def undecided(self, peer: Peer, reason: str) -> None:
+        """Report that a login was not checked, as those before it have failed."""
+        self.refused(peer, reason)
+
+    def renewed(self, peer: Peer) -> None:
+        """Report that a client has renewed its login by a token."""
+
+    @abstractmethod
+    def not_renewed(self, peer: Peer, reason: str) -> None:
+        """Report that a token that was to renew a login was refused."""
+
+    @abstractmethod
+    def denied(self, peer: Peer, right: Right, decision: Decision) -> None:
+        """Report that a client lacked a right, by the rule that `decision` names."""
+
+    def changed(self, peer: Peer | None, changes: list[RoutingChange]) -> None:
+        """Report changes that `peer` caused, or the broker by itself (None), for the audit."""
+
+    @abstractmethod
     def limited(self, peer: Peer, refusal: str) -> None:
         """Report that a limit of its user refused a request; `refusal` names the limit."""
 
@@ -129,7 +154,8 @@ class Container:
     that begin from now on, `credit` (messages) to producers' links that do. `received_ms` is the
     wall-clock time of the last read from a socket: the arrival time of the messages in it.
     `adopts_subscriptions`: one without an owner becomes that of the first user that attaches to it.
-    `touched` are connections with output to write. `contents` is None if the store keeps no large
+    `touched` are connections with output to write. `audit`, which is off unless it is replaced at
+    the start, records what others than peers report. `contents` is None if the store keeps no large
     bodies, `service` while the broker answers no requests.
     """
 
@@ -156,7 +182,7 @@ class Container:
         self.limits = limits
         self.authenticator: Final = authenticator
         self.access: AccessRules = access
-        self.watcher: Final = watcher
+        self.watcher = watcher
         self.credit: i64 = credit
         self.product: Final = product
         self.sections: Final = Sections()
@@ -166,6 +192,7 @@ class Container:
         self.received_ms: i64 = clock.wall_ms()
         self.service: Service | None = None
         self.claims_service: Service | None = None
+        self.audit = Audit()
         self.contents: LargeBodyStore | None = None
         self.memory_guard: Final = MemoryGuard(self)
         self.rights_review: Final = RightsReview(self)
@@ -387,6 +414,12 @@ class Container:
             self.router.context.paging.page_out(self.journal.durable_up_to)
         if self.router.notices:
             self._pass_on_notices()
+        if self.router.changes.found:
+            self.pass_on_changes(None)
+
+    def pass_on_changes(self, peer: Peer | None) -> None:
+        """Report the changes of routing since the last call; `peer` has caused them."""
+        self.watcher.changed(peer, self.router.changes.take())
 
     def _pass_on_notices(self) -> None:
         notices = list(self.router.notices)

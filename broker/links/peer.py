@@ -96,11 +96,10 @@ class Peer(ConnectionOwner):
     """A connected client; `is_open` from its admission to its end.
 
     `identity` is who it is, from the end of its login on; `hostname` is what its open named, the
-    host that it believes to be connected to. `quota` are the rates of its user, None
-    without any. `blocked_since_ms` is when its socket
-    stopped taking output, NO_DEADLINE while it takes output. `replies` are the queues in which the
-    broker's responses wait for it, by reply-to address. `relay_rights` remembers to which addresses
-    it may send through the anonymous relay.
+    host that it believes to be connected to. `quota` are the rates of its user, None without any.
+    `blocked_since_ms` is when its socket stopped taking output, NO_DEADLINE while it takes output.
+    `replies` are the queues in which the broker's responses wait for it, by reply-to address.
+    `relay_rights` remembers to which addresses it may send through the anonymous relay.
     """
 
     def __init__(self, container: Container, transport: Transport, entrance: Entrance) -> None:
@@ -162,6 +161,8 @@ class Peer(ConnectionOwner):
         self.connection.receive(data, container.clock.now_ms())
         if batch.subscription_changes != changes:
             self.withhold()
+        if container.router.changes.found:
+            container.pass_on_changes(self)
         container.run_round()
 
     def input_rests(self) -> None:
@@ -178,6 +179,8 @@ class Peer(ConnectionOwner):
         self.connection.go_on(now_ms)
         if batch.subscription_changes != changes:
             self.withhold()
+        if self.container.router.changes.found:
+            self.container.pass_on_changes(self)
         self.release_input()
 
     def withhold(self) -> None:
@@ -306,6 +309,7 @@ class Peer(ConnectionOwner):
         self.identity = identity
         self._exchange = None
         self._entered()
+        self.container.watcher.authenticated(self)
         self.connection.sasl_outcome(SASL_OK, self.container.clock.now_ms())
 
     def _entered(self) -> None:
@@ -315,12 +319,12 @@ class Peer(ConnectionOwner):
     def rejected(self, reason: str) -> None:
         """Refuse the client: wrong credentials, or a way of login that is not allowed."""
         self.container.stats.authentication_failures += 1
-        self.container.watcher.refused(self, reason)
+        self.container.watcher.rejected(self, reason)
         self.connection.sasl_outcome(SASL_AUTH, self.container.clock.now_ms())
 
     def undecided(self, reason: str) -> None:
         """Refuse the client for now: its login cannot be checked yet (sasl-code sys-temp)."""
-        self.container.watcher.refused(self, reason)
+        self.container.watcher.undecided(self, reason)
         self.connection.sasl_outcome(SASL_SYS_TEMP, self.container.clock.now_ms())
 
     def opened(self, open: Open) -> None:
@@ -412,7 +416,7 @@ class Peer(ConnectionOwner):
         """
         decision = self.may(verb, resource)
         if not decision.allowed:
-            self.deny(decision.text(verb, resource))
+            self.deny(Right(verb, resource), decision)
         if self._needed is not None and verb not in AT_ONCE:
             self._needed.append(Right(verb, resource))
 
@@ -420,11 +424,11 @@ class Peer(ConnectionOwner):
         """Return whether a rule lets the client do that with some resource of `kind`."""
         return self.container.access.may_any(self.identity, verb, kind, entrance=self.entrance)
 
-    def deny(self, refusal: str) -> NoReturn:
-        """Count and report a refusal; raise NotPermitted."""
+    def deny(self, right: Right, decision: Decision) -> NoReturn:
+        """Count and report that the client lacks `right`; raise NotPermitted."""
         self.container.stats.access_denied += 1
-        self.container.watcher.denied(self, refusal)
-        raise NotPermitted(refusal)
+        self.container.watcher.denied(self, right, decision)
+        raise NotPermitted(decision.text(right.verb, right.resource))
 
     def resolve(self, address: Address, *, create: bool = True) -> Node:
         """Return the node of `address` as `Router.resolve` does, created for this client."""

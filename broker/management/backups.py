@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from broker.audit import record as audited
+from broker.audit.audit import Audit
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Spawn
 from broker.management.page import read_page
@@ -41,7 +43,8 @@ class Backups(Entity):
     part = "store"
     attributes = attributes_of(BackupRecord)
 
-    def __init__(self, store: Store, spawn: Spawn) -> None:
+    def __init__(self, store: Store, spawn: Spawn, audit: Audit) -> None:
+        self._audit: Final = audit
         self._store: Final = store
         self._spawn: Final = spawn
         self._file = ""
@@ -91,8 +94,16 @@ class Backups(Entity):
             await self._store.back_up(self._file, self._told)
         except StoreError as error:
             self._state, self._problem = FAILED, str(error)
+            self._audited("backup.failed", audited.FAILED, {"reason": str(error)})
         else:
             self._state = DONE
+            self._audited("backup.done", audited.DONE, {"bytes": self._total})
+
+    def _audited(self, action: str, result: str, facts: Mapping[str, object]) -> None:
+        resource = f"backup:{self._file}"
+        self._audit.record(
+            audited.AuditEvent(action=action, resource=resource, result=result, after=facts)
+        )
 
     def _told(self, done: int, total: int) -> None:
         self._bytes, self._total = done, total

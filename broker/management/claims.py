@@ -81,13 +81,14 @@ class ClaimsService(Service):
             identity = await self._container.authenticator.renew(peer.identity, token)
         except LoginRefused as refusal:
             self._container.stats.authentication_failures += 1
-            self._container.watcher.denied(peer, f"the login was not renewed: {refusal}")
+            self._container.watcher.not_renewed(peer, str(refusal))
             return REFUSED
         except TooManyLogins as error:
-            self._container.watcher.denied(peer, f"the login was not renewed: {error}")
+            self._container.watcher.not_renewed(peer, str(error))
             return Response(status=BUSY, description="the token cannot be checked now")
         if peer.is_live():
             self._container.login_expiries.renewed(peer, identity)
+            self._container.watcher.renewed(peer)
         return Response(status=ACCEPTED, description="Accepted")
 
     def _message(self, response: Response, envelope: Envelope) -> Message:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import Final
 
+from broker.audit.record import AMQP, Actor
 from broker.links.access import Right
 from broker.management.later import Later, Told
 from broker.management.request import FORBIDDEN, Refused, Request
@@ -36,12 +38,32 @@ def attributes_of(record: type[EntityRecord]) -> list[str]:
     return [each.name for each in fields(record)]
 
 
+def actor_of(identity: Identity, *, via: str, address: str) -> Actor:
+    """Return a client as audit records name it."""
+    roles = tuple(sorted(identity.roles))
+    return Actor(user=identity.user, roles=roles, via=via, address=address)
+
+
+class Denied(Refused):
+    """A request for which the client lacks a right."""
+
+    def __init__(
+        self, verb: str, resource: Resource, decision: Decision, *, text: str = ""
+    ) -> None:
+        """`text` is the answer, if it is not that of `decision`."""
+        super().__init__(FORBIDDEN, text or decision.text(verb, resource))
+        self.verb: Final = verb
+        self.resource: Final = resource
+        self.decision: Final = decision
+
+
 @dataclass(frozen=True, kw_only=True)
 class Caller:
     """The sender of a request.
 
     `may` decides about its rights. `connection` is the number of its AMQP connection, 0 for none.
-    `tell` sends a response to it.
+    `tell` sends a response to it. `via` is how it came in, and `request_id` the number of its
+    request, both as audit records have them.
     """
 
     identity: Identity
@@ -49,12 +71,18 @@ class Caller:
     may: Callable[[str, Resource], Decision]
     connection: int = 0
     tell: Callable[[Response], None]
+    via: str = AMQP
+    request_id: str | None = None
+
+    def actor(self) -> Actor:
+        """Return the sender as audit records name it."""
+        return actor_of(self.identity, via=self.via, address=self.address)
 
     def demand(self, verb: str, resource: Resource) -> None:
         """Raise Refused unless the client may do that."""
         decision = self.may(verb, resource)
         if not decision.allowed:
-            raise Refused(FORBIDDEN, decision.text(verb, resource))
+            raise Denied(verb, resource, decision)
 
 
 Operation = Callable[[Request, Caller], Response | Later | Told]

@@ -13,14 +13,16 @@ from broker.links.container import Container
 from broker.links.peer import Peer
 from broker.links.refusal import as_link_fault
 from broker.links.service import Service
+from broker.management.auditing import ManagementAudit, UsersChanged, via_of
 from broker.management.backups import Backups
+from broker.management.configuration import Configuration, ConfigurationSource
 from broker.management.connections import Connections, Links
-from broker.management.entity import Caller, Entity, Operation
+from broker.management.entity import Caller, Denied, Entity, Operation
 from broker.management.events import Events
 from broker.management.explain import ATTACH, Explanations
 from broker.management.later import LATER_MAX, Later, Spawn, Told
 from broker.management.leases import LeaseEntity
-from broker.management.messages import Messages
+from broker.management.messages import MESSAGE, Messages
 from broker.management.nodes import Nodes
 from broker.management.replies import Replies
 from broker.management.request import (
@@ -28,6 +30,7 @@ from broker.management.request import (
     BUSY,
     CONFLICT,
     FAILED,
+    FAILURES_FROM,
     FORBIDDEN,
     NOT_FOUND,
     NOT_IMPLEMENTED,
@@ -47,7 +50,7 @@ from broker.message import Message
 from broker.routing.errors import RoutingError
 from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.queues.paging import NotLoaded, Parked
-from broker.security.resources import MANAGEMENT, NAMES, Resource
+from broker.security.resources import EVERY, MANAGEMENT, NAMES, Resource
 from storage.api import Store, StoreError
 
 SELF: Final = "org.amqp.management"
@@ -89,7 +92,7 @@ class Management(Service):
     """The management service: executes requests of administrators, refuses all others with 403.
 
     Users are managed only with `accounts`; the store, backups, events and sinks only with `store`
-    and `spawn`.
+    and `spawn`, and settings only with `settings`.
     """
 
     def __init__(
@@ -99,8 +102,14 @@ class Management(Service):
         spawn: Spawn | None = None,
         *,
         accounts: Callable[[], LoginRules] | None = None,
+        users_changed: UsersChanged | None = None,
+        settings: Callable[[], ConfigurationSource | None] | None = None,
     ) -> None:
         self._container: Final = container
+        self._audit: Final = ManagementAudit(
+            container.audit, container.router.changes, users_changed
+        )
+        self._requests = 0
         self._spawn: Final = spawn
         self._replies: Final = Replies(container)
         self._waiting = 0
@@ -115,10 +124,13 @@ class Management(Service):
             LeaseEntity(router, journal),
         ]
         if store is not None and spawn is not None:
-            entities += [Stores(store, router), DamagedMessages(store), Backups(store, spawn)]
+            entities += [Stores(store, router), DamagedMessages(store)]
+            entities.append(Backups(store, spawn, container.audit))
             entities += [Events(store, router.prefixes), Sinks(router, journal, store)]
         if accounts is not None:
             entities.append(UserEntity(accounts, router))
+        if settings is not None:
+            entities.append(Configuration(settings))
         self._entities: Final = {entity.type: entity for entity in entities}
         self._explanations: Final = Explanations(container).operations()
         self._own: Final[Mapping[str, Operation]] = {
@@ -132,12 +144,18 @@ class Management(Service):
     def answer(self, peer: Peer, request: Message) -> None:
         envelope = read_envelope(request)
         node = self._replies.checked_node(peer, envelope, request)
+        changes = self._container.router.changes
+        if changes.found:
+            self._container.pass_on_changes(peer)
+        self._requests += 1
         caller = Caller(
             identity=peer.identity,
             address=peer.entrance.address,
             may=peer.may,
             connection=int(peer.id),
             tell=partial(self._tell, peer, envelope),
+            via=via_of(peer.entrance),
+            request_id=f"{peer.id}-{self._requests}",
         )
         try:
             response = self.perform(caller, read_request(request))
@@ -186,6 +204,16 @@ class Management(Service):
         Raise NotLoaded if it is about messages that are not in memory: it is to be made again once
         they are. The changes that a response reports are not durable yet.
         """
+        found = self._carried_out(caller, request)
+        if isinstance(found, Response):
+            if found.status < FAILURES_FROM:
+                self._report(caller, request, found)
+            if found.status != FORBIDDEN:
+                self._record(caller, request, found)
+        return found
+
+    def _carried_out(self, caller: Caller, request: Request) -> Response | Later | Told:
+        """Carry out a request, if the caller has the right for it."""
         try:
             self._check_right(caller, request)
             found = self._operation(request)(request, caller)
@@ -193,9 +221,12 @@ class Management(Service):
                 if self._waiting >= LATER_MAX:
                     raise Refused(BUSY, f"{LATER_MAX} requests wait for the store; ask again later")
                 self._waiting += 1
-            if isinstance(found, Response):
-                self._report(caller, request, found)
+                if self._is_recorded(request):
+                    return Later(partial(self._recorded, found, caller, request))
             return found
+        except Denied as denial:
+            self._audit.denied(caller, denial)
+            return response_of(denial)
         except Refused as refusal:
             return response_of(refusal)
         except RoutingError as unwilling:
@@ -203,6 +234,25 @@ class Management(Service):
         except LinkFault as other:
             fault = other
         return Response(status=STATUS.get(fault.condition, CONFLICT), description=fault.description)
+
+    def _is_recorded(self, request: Request) -> bool:
+        """Return whether the audit records such requests: those that change or show messages."""
+        entity = self._entities.get(request.type)
+        if entity is None or not self._container.audit.is_on:
+            return False
+        return request.operation not in entity.routine or request.type == MESSAGE
+
+    def _record(self, caller: Caller, request: Request, response: Response) -> None:
+        if self._is_recorded(request):
+            self._audit.performed(caller, request, response)
+        elif request.type == SELF and request.operation == "QUERY":
+            kind = str(request.properties.get("entityType", ""))
+            self._audit.queried(caller, request, kind)
+
+    async def _recorded(self, later: Later, caller: Caller, request: Request) -> Response:
+        response = await later.answer()
+        self._audit.performed(caller, request, response)
+        return response
 
     def _check_right(self, caller: Caller, request: Request) -> None:
         """Raise Refused unless the caller has the right for the request, before it is looked at."""
@@ -212,8 +262,10 @@ class Management(Service):
         entity = self._entities.get(subject)
         if entity is None:
             # what types and operations there are, is told to clients that may view some part
-            if not any(caller.may(VIEW, Resource(MANAGEMENT, part)).allowed for part in PARTS):
-                raise Refused(FORBIDDEN, NOTHING_ALLOWED)
+            asked = [caller.may(VIEW, Resource(MANAGEMENT, part)) for part in PARTS]
+            if not any(decision.allowed for decision in asked):
+                every = Resource(MANAGEMENT, EVERY)
+                raise Denied(VIEW, every, asked[0], text=NOTHING_ALLOWED)
             return
         if request.operation in VIEWING:
             verb = VIEW

@@ -32,6 +32,9 @@ TEXT_HEAD_BYTES: Final = 5
 TEXT_BYTES_MAX: Final = 4 * ADDRESS_BYTES_MAX
 """Maximum bytes of any text in a request: names, patterns, operations and others."""
 
+FAILURES_FROM: Final = 400
+"""Status codes from here on are failures."""
+
 BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404

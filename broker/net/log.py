@@ -10,8 +10,10 @@ from typing import Final, TextIO, cast
 
 import structlog
 
+from broker.links.access import Right
 from broker.links.container import Watcher
 from broker.links.peer import Peer
+from broker.security.decision import Decision
 from broker.security.identity import Identity
 
 TEXT_MAX: Final = 256
@@ -38,8 +40,12 @@ class Log(Watcher):
     def refused(self, peer: Peer, reason: str) -> None:
         self._log.warning("connection refused", reason=printable(reason), **self._facts(peer))
 
-    def denied(self, peer: Peer, refusal: str) -> None:
+    def denied(self, peer: Peer, right: Right, decision: Decision) -> None:
+        refusal = decision.text(right.verb, right.resource)
         self._log.warning("access denied", refusal=printable(refusal), **self._facts(peer))
+
+    def not_renewed(self, peer: Peer, reason: str) -> None:
+        self._log.warning("login not renewed", reason=printable(reason), **self._facts(peer))
 
     def limited(self, peer: Peer, refusal: str) -> None:
         self._log.warning(

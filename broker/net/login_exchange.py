@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.amqp.errors import Fault
 from broker.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, claimed_name, plain_credentials
+from broker.audit.record import sprayed
 from broker.links.authenticator import Exchange
 from broker.links.peer import Peer
 from broker.net.password_checks import PasswordVerdict, PendingLogin, refusal_of
@@ -168,6 +169,7 @@ class LoginExchange(Exchange):
             peer.container.watcher.noticed(
                 f"{failures} logins of user {user!r} have failed within an hour: is it attacked?"
             )
+            peer.container.audit.record(sprayed(user, failures))
 
     def unchecked(self, peer: Peer) -> None:
         """Refuse the client for now: too many password checks wait."""

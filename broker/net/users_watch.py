@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 from broker.links.container import Container
+from broker.management.user_changes import UserChanges
 from broker.net.login import Login
 
 INTERVAL_S: Final = 2.0
@@ -13,11 +14,20 @@ INTERVAL_S: Final = 2.0
 
 
 class UsersWatch:
-    """Begins a review of rights when the users of `login` have changed."""
+    """Begins a review of rights when the users of `login` have changed.
+
+    `changes` records in the audit what has changed; None if the audit is off.
+    """
 
     def __init__(
-        self, login: Login, container: Container, *, interval_s: float = INTERVAL_S
+        self,
+        login: Login,
+        container: Container,
+        changes: UserChanges | None = None,
+        *,
+        interval_s: float = INTERVAL_S,
     ) -> None:
+        self._changes: Final = changes
         self._login: Final = login
         self._container: Final = container
         self._interval_s: Final = interval_s
@@ -39,4 +49,6 @@ class UsersWatch:
         if found is not self._seen:
             self._seen = found
             self._container.rights_review.begin()
+            if self._changes is not None:
+                self._changes.record()
         self.start()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from broker.audit.record import DONE, FAILED, AuditEvent
 from broker.links.container import Container
 from broker.net.acceptor import Acceptor
 from broker.net.handshake_log import HandshakeLog
@@ -32,13 +33,28 @@ class WatchedTls:
 
     def reload(self) -> str | None:
         """Use the certificates that the files have now; return why the former ones stay, if so."""
-        return self.contexts.reload()
+        is_changed = self.contexts.changed()
+        refusal = self.contexts.reload()
+        if refusal is not None or is_changed:
+            self._record(refusal)
+        return refusal
+
+    def _record(self, refusal: str | None) -> None:
+        """Record in the audit that certificates were replaced, or why they were not."""
+        self._container.audit.record(
+            AuditEvent(
+                action="tls.reloaded" if refusal is None else "tls.failed",
+                resource=f"connection:{self._name}",
+                result=DONE if refusal is None else FAILED,
+                after=None if refusal is None else {"reason": refusal},
+            )
+        )
 
     def watch(self) -> None:
         """Use changed certificates, and report those that are about to end."""
         watcher = self._container.watcher
         if self.contexts.changed():
-            refusal = self.contexts.reload()
+            refusal = self.reload()
             if refusal is None:
                 watcher.noticed(f"listener {self._name}: new certificates are in use")
             else:

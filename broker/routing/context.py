@@ -12,10 +12,50 @@ from broker.stats import Stats
 
 
 @final
+class RoutingChange:
+    """A node or a durable subscription that was created or deleted, or changed its owner.
+
+    `name` is the address of a node of that `kind`, or of the topics of the subscription with
+    `identity`. `dropped` messages were deleted with it.
+    """
+
+    def __init__(
+        self,
+        action: str,
+        kind: str,
+        name: str,
+        *,
+        identity: tuple[str | None, str, bool] | None = None,
+        dropped: i64 = 0,
+    ) -> None:
+        self.action: Final = action
+        self.kind: Final = kind
+        self.name: Final = name
+        self.identity: Final = identity
+        self.dropped: Final[i64] = dropped
+
+
+@final
+class RoutingChanges:
+    """The changes since they were last taken. None is noted while nobody records them."""
+
+    def __init__(self) -> None:
+        self.are_recorded = False
+        self.found: list[RoutingChange] = []
+
+    def take(self) -> list[RoutingChange]:
+        """Return the changes, and forget them."""
+        found = self.found
+        self.found = []
+        return found
+
+
+@final
 class RoutingContext:
     """The surroundings of each part of routing.
 
-    `notices` are lines for the operator; the code that logs them empties the list.
+    `notices` are lines for the operator; the code that logs them empties the list. `changes` are
+    those for the audit.
     """
 
     def __init__(self, clock: Clock, stats: Stats) -> None:
@@ -23,6 +63,7 @@ class RoutingContext:
         self.stats: Final = stats
         self.timer_queue: Final = TimerQueue()
         self.notices: Final[list[str]] = []
+        self.changes: Final = RoutingChanges()
 
     def call_after(self, delay_ms: i64, due: TimerCallback) -> None:
         """Call `due.due` in `delay_ms` milliseconds or soon after, never earlier."""

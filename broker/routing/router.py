@@ -12,7 +12,7 @@ from broker.routing.addresses.durability import Durability
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.batches.leases import Leases
 from broker.routing.batches.staging_area import StagingArea
-from broker.routing.context import RoutingContext
+from broker.routing.context import RoutingChange, RoutingContext
 from broker.routing.credit.commit_delay import CommitDelay
 from broker.routing.credit.credit_policy import CreditPolicy
 from broker.routing.credit.memory import UNBOUNDED, MemoryBudget
@@ -47,6 +47,10 @@ from storage.records import StoredNode
 BINDINGS_MAX: Final[i64] = 1_000_000
 """Maximum bindings of all topics; a pattern counts as one, and one for each matching topic."""
 
+NODE_CREATED: Final = "node.created"
+NODE_DELETED: Final = "node.deleted"
+"""The changes of nodes that the audit records; temporary nodes are none."""
+
 
 @final
 class Router:
@@ -80,7 +84,7 @@ class Router:
         self.clock: Final = clock
         self.stats: Final = stats
         self.timer_queue: Final = routing.timer_queue
-        self.notices: Final = routing.notices
+        self.notices, self.changes = routing.notices, routing.changes
         self.memory: Final = MemoryBudget(memory_max)
         self.credit_policy: Final = CreditPolicy(self.memory)
         self.expiries: Final = Expiries(self.timer_queue, clock)
@@ -185,14 +189,18 @@ class Router:
         Raise RoutingError if one of these can have no such address, or if there is no room for
         all of them; policies then stay as before.
         """
+        self.check_policies(policies)
+        self.policies = policies
+        self.population.auto_create_max = policies.auto_create_max
+        self.declare(batch)
+
+    def check_policies(self, policies: Policies) -> None:
+        """Raise RoutingError if `adopt` would."""
         missing = self._missing(policies)
         for address in missing:
             addresses.check_node(address, owner=-1)
         if missing:
             self.population.check(len(self.queues) + len(self.topics) + len(missing) - 1)
-        self.policies = policies
-        self.population.auto_create_max = policies.auto_create_max
-        self.declare(batch)
 
     def _missing(self, policies: Policies) -> list[Address]:
         """Return the addresses of declared nodes that do not exist yet.
@@ -247,6 +255,8 @@ class Router:
         if by_client:
             self.population.made_by_client(node)
         batch.add_node(StoredNode(address=text, kind=kind, auto_created=by_client))
+        if self.changes.are_recorded:
+            self.changes.found.append(RoutingChange(NODE_CREATED, kind, text))
         return node
 
     def bring_back(self, node: StoredNode) -> None:
@@ -310,6 +320,10 @@ class Router:
             node.duplicates.clear(batch)
         if not node.is_temporary:
             batch.remove_node(StoredNode(address=node.address, kind=node.kind))
+            if self.changes.are_recorded:
+                lost = node.contents()
+                change = RoutingChange(NODE_DELETED, node.kind, node.address, dropped=lost)
+                self.changes.found.append(change)
         self.population.gone(node)
         node.delete(batch)
 

@@ -91,6 +91,10 @@ class Users:
         """The name of the first user, which the settings give and not the file; or None."""
         return None if self._first is None else self._first[0]
 
+    def accounts(self) -> Mapping[str, UserAccount]:
+        """Return the accounts in the last valid version of the file, by name."""
+        return self._file.last_valid().accounts
+
     def snapshot(self) -> object:
         """Return an object that is another one once the content of the file has changed."""
         return self._file.last_valid()

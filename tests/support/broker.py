@@ -11,6 +11,7 @@ from broker.amqp.limits import Limits
 from broker.amqp.performatives import Attach, Begin, Close, Detach, End, Flow, Open
 from broker.amqp.sasl import ANONYMOUS, PLAIN, plain_credentials
 from broker.journal import Journal
+from broker.links.access import Right
 from broker.links.authenticator import Authenticator, Exchange
 from broker.links.container import Container, Watcher
 from broker.links.peer import Peer, Transport
@@ -20,6 +21,7 @@ from broker.routing.credit.memory import UNBOUNDED
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
 from broker.security.access import AccessRules
+from broker.security.decision import Decision
 from broker.security.entrance import AMQP, Entrance
 from broker.security.identity import ADMIN, APPLICATION, Identity
 from broker.stats import Stats
@@ -177,8 +179,12 @@ class RecordingWatcher(Watcher):
     def refused(self, peer: Peer, reason: str) -> None:
         self.events.append(f"refused {peer.container_id}: {reason}")
 
-    def denied(self, peer: Peer, refusal: str) -> None:
+    def denied(self, peer: Peer, right: Right, decision: Decision) -> None:
+        refusal = decision.text(right.verb, right.resource)
         self.events.append(f"denied {peer.container_id}: {refusal}")
+
+    def not_renewed(self, peer: Peer, reason: str) -> None:
+        self.events.append(f"not renewed {peer.container_id}: {reason}")
 
     def limited(self, peer: Peer, refusal: str) -> None:
         self.events.append(f"limited {peer.container_id}: {refusal}")

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from broker.http.server import HttpServer
-from broker.settings import HttpSettings
+from broker.http_settings import HttpSettings
 from storage.api import Store
 from storage.batch import Batch
 from storage.events import EventRow

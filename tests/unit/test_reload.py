@@ -38,6 +38,7 @@ NEED_RESTART = {
         "store_loss_grace_ms",
         "disk_free_min",
         "http",
+        "audit",
     ),
     *("disk_ballast", "memory_max", "address_prefixes"),
     *("pacing_backlog", "paging_window", "connection_loss_grace_ms", "event_log_max_events"),

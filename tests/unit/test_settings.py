@@ -8,12 +8,12 @@ import pytest
 from pydantic import SecretStr
 
 from broker.address_settings import AddressSettings, NodeSettings
+from broker.http_settings import HttpSettings
 from broker.listener_settings import ListenerSettings
 from broker.oauth_settings import OauthSettings
 from broker.settings import (
     DEFAULT_STORE,
     OTHER_VARIABLES,
-    HttpSettings,
     LogSettings,
     Settings,
     SettingsError,
@@ -37,7 +37,7 @@ WITHOUT_DEFAULT = {
 }
 """Settings for which config/broker.toml shows an example or a description, not the default."""
 
-TABLES = {"log", "http", "listener", "tls", "oauth", "address", "queue", "topic"}
+TABLES = {"log", "http", "audit", "listener", "tls", "oauth", "address", "queue", "topic"}
 
 
 def written(folder: Path, text: str) -> Path:

@@ -9,8 +9,10 @@ from mypy_extensions import i64
 
 from broker.routing.addresses.address import SUBSCRIPTION_PREFIX
 from broker.routing.addresses.identity import SubscriptionIdentity, identity_of
+from broker.routing.context import RoutingChange
 from broker.routing.entries.participants import Consumer
 from broker.routing.errors import HeldExclusively, InvalidAddress, LimitReached, NoSuchNode
+from broker.routing.queues.node import TOPIC
 from broker.routing.queues.queue import Queue
 from broker.routing.topics.detached_subscriptions import GRACE_MS, KeptSubscriptions, has_grace
 from broker.routing.topics.lifetime import Ending
@@ -36,6 +38,12 @@ if TYPE_CHECKING:
 
 SUBSCRIPTIONS_MAX: Final[i64] = 100_000
 """Maximum named subscriptions of the broker: clients choose names, which may stay for ever."""
+
+CREATED: Final = "subscription.created"
+RESTARTED: Final = "subscription.restarted"
+ADOPTED: Final = "subscription.adopted"
+DELETED: Final = "subscription.deleted"
+"""The changes of durable subscriptions that the audit records."""
 
 
 @final
@@ -159,8 +167,9 @@ class Subscriptions:
         stored_as = SUBSCRIPTION_PREFIX + secrets.token_urlsafe(16) if is_durable else ""
         queue = self._new_queue(interest, topic, stored_as, identity=identity)
         router.bind(interest.address, interest.filter, queue, topic=topic)
+        dropped: i64 = 0
         if there is not None:
-            self._make_way(there, interest, batch)
+            dropped = self._make_way(there, interest, batch)
         subscription = Subscription(
             self,
             identity=identity,
@@ -178,6 +187,7 @@ class Subscriptions:
             if is_durable:
                 self._own(subscription)
                 batch.add_subscription(as_stored_subscription(subscription))
+                self.note(CREATED if there is None else RESTARTED, subscription, dropped=dropped)
         return subscription
 
     def _new_queue(
@@ -239,12 +249,13 @@ class Subscriptions:
         self._own(subscription)
         if subscription.is_durable():
             batch.own_subscription(subscription.queue.persistence.stored_as, owner)
+        self.note(ADOPTED, subscription)
         self._router.notices.append(
             f"subscription {subscription.name()}, which had no owner, belongs to {owner} now"
         )
 
-    def _make_way(self, there: Subscription, interest: SubscriptionSpec, batch: Batch) -> None:
-        """End a subscription that begins anew, and report how many messages are lost with it."""
+    def _make_way(self, there: Subscription, interest: SubscriptionSpec, batch: Batch) -> i64:
+        """End a subscription that begins anew; report and return how many messages are lost."""
         lost = there.queue.backlogs.waiting + there.queue.state.held()
         if lost > 0:
             self._router.stats.backlog_dropped += lost
@@ -252,7 +263,16 @@ class Subscriptions:
                 f"subscription {there.name()} to {there.interest.address.text} starts anew, to "
                 f"{interest.address.text}: {lost} messages dropped"
             )
-        self.end(there, batch)
+        self._remove(there, batch)
+        return lost
+
+    def note(self, action: str, subscription: Subscription, *, dropped: i64 = 0) -> None:
+        """Note a change of a durable subscription for the audit; others are not recorded."""
+        changes, identity = self._router.changes, subscription.identity
+        if changes.are_recorded and identity is not None and identity[2]:
+            name = subscription.interest.address.text
+            change = RoutingChange(action, TOPIC, name, identity=identity, dropped=dropped)
+            changes.found.append(change)
 
     # -- consumers
 
@@ -321,8 +341,11 @@ class Subscriptions:
 
     def end(self, subscription: Subscription, batch: Batch) -> None:
         """End `subscription` and delete its messages; its consumers are told. Idempotent."""
-        if subscription.is_over:
-            return
+        if not subscription.is_over:
+            self.note(DELETED, subscription, dropped=subscription.queue.contents())
+            self._remove(subscription, batch)
+
+    def _remove(self, subscription: Subscription, batch: Batch) -> None:
         subscription.is_over = True
         identity = subscription.identity
         queue = subscription.queue

@@ -17,7 +17,8 @@ from broker.amqp.limits import (
     Limits,
 )
 from broker.amqp.performatives import Detach, Flow
-from broker.settings import HttpSettings, Settings, SettingsError, load_settings
+from broker.http_settings import HttpSettings
+from broker.settings import Settings, SettingsError, load_settings
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Header, Transfer, body_of, message, opening
 from tests.support.tidy import ROOT
@@ -139,7 +140,7 @@ NO_LIMITS: Final = {
         "expiry",
         "log",
         "address",
-        *("listener", "tls", "plain", "oauth", "acl_file", "ownership", "limit_loopback"),
+        *("listener", "tls", "plain", "oauth", "acl_file", "ownership", "limit_loopback", "audit"),
     ),
     *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms", "disk_free_min"),
     *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms", "hold_ms"),

@@ -1,6 +1,7 @@
 """Read access over HTTP: the users of AMQP, and a right for each path."""
 
 from base64 import b64encode
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from broker.security.entrance import HTTP, Entrance
 from broker.security.identity import Identity
 from broker.security.resources import MANAGEMENT, Resource
 from broker.security.users import Users
+from tests.support.audit import RecordingAudit
 from tests.support.broker import Broker, Doorman, RecordingWatcher
 from tests.support.http import basic
 
@@ -122,6 +124,31 @@ async def test_a_token_enters_where_tokens_are_taken(
     except Refused as refused:
         status = refused.status
     assert status == expected
+
+
+RECORDED = [
+    # Authorization; action, user, mechanism
+    pytest.param(OWNER, ("auth.success", "owner", "Basic"), id="a password"),
+    pytest.param("Bearer abc.def", ("auth.success", "owner", "Bearer"), id="a token"),
+    pytest.param(
+        basic("owner", "x")["Authorization"], ("auth.failure", "", "Basic"), id="a wrong password"
+    ),
+    pytest.param("Bearer abc.de", ("auth.failure", "", "Bearer"), id="a wrong token"),
+]
+
+
+@pytest.mark.requirement("SEC-08")
+@pytest.mark.parametrize(("authorization", "expected"), RECORDED)
+async def test_a_login_is_recorded_with_its_user_and_mechanism(
+    authorization: str, expected: tuple[str, str, str]
+) -> None:
+    container = Broker(authenticator=TokenDoorman(USERS, administrators=["owner"])).container
+    container.audit = audit = RecordingAudit()
+    with suppress(Refused):
+        await Access(container, is_local=True).check(authorization, "localhost", HERE)
+    (event,) = audit.events
+    assert event.after is not None
+    assert (event.action, event.actor.user, event.after["mechanism"]) == expected
 
 
 CLEAR = 'set http.tls = true, or plain = "always"'

@@ -168,14 +168,16 @@ def test_a_memory_is_that_of_one_connection() -> None:
 def test_the_relay_is_for_those_who_may_send_to_some_address(right: str, *, may: bool) -> None:
     client = session_as(guarded(right))
     refused = refusal_of_attach(client, attach_sender(None))
-    assert refused == (None if may else "not allowed to send (no rule allows it)")
+    assert refused == (None if may else "not allowed to send queue:# (no rule allows it)")
 
 
 def test_a_refused_relay_is_counted_and_reported() -> None:
     broker = guarded()
     assert refusal_of_attach(session_as(broker), attach_sender(None)) is not None
     assert broker.stats.access_denied == 1
-    assert broker.watcher.events[-1] == "denied ada: not allowed to send (no rule allows it)"
+    assert (
+        broker.watcher.events[-1] == "denied ada: not allowed to send queue:# (no rule allows it)"
+    )
 
 
 # -- refused messages

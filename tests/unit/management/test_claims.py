@@ -94,7 +94,7 @@ async def test_a_token_that_is_refused_changes_nothing(office: Office) -> None:
     assert office.client.peer.identity is before
     assert office.client.peer.is_live()
     assert office.broker.stats.authentication_failures == 1
-    denied = "denied client: the login was not renewed: the token is of another user"
+    denied = "not renewed client: the token is of another user"
     assert denied in office.broker.watcher.events
 
 

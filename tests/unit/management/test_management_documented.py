@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from broker.management.backups import Backups
+from broker.management.configuration import Configuration
 from broker.management.connections import Connections, Links
 from broker.management.entity import Entity
 from broker.management.events import Events
@@ -31,6 +32,7 @@ SECTIONS: Final[dict[str, list[type[Entity]]]] = {
     "Connections and links": [Connections, Links],
     "The store": [Stores, DamagedMessages, Backups],
     "Users": [UserEntity],
+    "Settings": [Configuration],
     "Sinks": [Sinks],
     "Leases": [LeaseEntity],
 }

@@ -1,0 +1,1 @@
+"""Audit records: who did what to which resource, in files that show later changes."""

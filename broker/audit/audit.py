@@ -1,0 +1,24 @@
+"""The interface to the audit of a broker, and the audit that is off."""
+
+from __future__ import annotations
+
+from broker.audit.record import AuditEvent
+
+
+class Audit:
+    """An audit that is off: it records nothing. Others derive from it.
+
+    Callers that would compute something for an event ask `is_on` first. `record` is called in the
+    thread of the event loop, never waits, and never fails.
+    """
+
+    is_on: bool = False
+
+    def record(self, event: AuditEvent) -> None:
+        """Record an event, or do nothing if the audit is off."""
+
+    async def start(self) -> None:
+        """Begin to write records."""
+
+    async def close(self) -> None:
+        """Write what has been recorded, and end."""

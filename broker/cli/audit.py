@@ -1,0 +1,185 @@
+"""`jms-broker audit`: show the audit records of a broker, and check that none was changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from broker.cli.commands import Commands
+from broker.cli.ending import EXIT_FAILURE, EXIT_STATUSES, EXIT_USAGE, fail
+from broker.cli.managing import Json
+from broker.cli.printing import json_of, print_records
+from broker.cli.serve import CONFIG_VARIABLE
+
+if TYPE_CHECKING:
+    from broker.audit.record import ChainLink
+    from broker.audit.verify import Verdict
+
+audit = Commands(
+    help="Show audit records, and check them. They read the files; no broker is asked.",
+    epilog=EXIT_STATUSES,
+    no_args_is_help=True,
+)
+
+COLUMNS: Final = ("at", "seq", "actor", "via", "from", "action", "resource", "result", "after")
+
+_SINCE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}(:[0-9]{2}(:[0-9]{2})?)?)?Z?")
+_HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
+
+Config = Annotated[
+    Path | None,
+    typer.Option(envvar=CONFIG_VARIABLE, help="The TOML file with the settings of the broker."),
+]
+Directory = Annotated[
+    Path | None,
+    typer.Option(
+        help="The folder of the records. [default: the one of the settings]", show_default=False
+    ),
+]
+
+
+def _folder(config: Path | None, directory: Path | None) -> Path:
+    """Return the folder of the records; without one the command ends."""
+    from broker.settings import SettingsError, load_settings
+
+    if directory is not None:
+        return directory
+    try:
+        folder = load_settings(config).audit_folder()
+    except SettingsError as error:
+        fail(str(error), EXIT_USAGE)
+    if folder is None:
+        fail("the settings name no folder for audit records: give one with --directory", EXIT_USAGE)
+    return folder
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """End the command with one line if the files cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        fail(f"{error.filename or folder}: {error.strerror}")
+
+
+@audit.command(epilog=EXIT_STATUSES)
+def show(
+    since: Annotated[
+        str,
+        typer.Option(
+            help="Only records from this time on (UTC), as 2026-11-24 or 2026-11-24T04:05:06.",
+            show_default=False,
+        ),
+    ] = "",
+    action: Annotated[
+        str,
+        typer.Option(
+            help="Only this action; * is any text: auth.*, user.added.", show_default=False
+        ),
+    ] = "",
+    user: Annotated[
+        str, typer.Option(help="Only records by this user, or about it.", show_default=False)
+    ] = "",
+    config: Config = None,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Print the records, the oldest first. --json prints them with all fields."""
+    from broker.audit.reading import RecordChoice, records
+
+    if since and _SINCE.fullmatch(since) is None:
+        fail("--since is a time such as 2026-11-24 or 2026-11-24T04:05:06", EXIT_USAGE)
+    folder = _folder(config, directory)
+    wanted = RecordChoice(since=since.removesuffix("Z"), action=action, user=user)
+    with _readable(folder):
+        chosen = records(folder, wanted)
+        print_records(
+            (
+                {name: record.get(name) for name in (record if json else COLUMNS)}
+                for record in chosen
+            ),
+            COLUMNS,
+            as_json=json,
+        )
+
+
+@audit.command(epilog=EXIT_STATUSES)
+def verify(
+    head: Annotated[
+        str,
+        typer.Option(
+            help="NUMBER:HASH as an earlier check has printed it: that record must be there.",
+            show_default=False,
+        ),
+    ] = "",
+    config: Config = None,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Compute the chain of all records anew, and print the first place where it breaks.
+
+    The exit status is 1 if a record was changed, removed, added or exchanged. Note the printed head
+    in another place: with --head a chain that someone has computed anew is found, too.
+    """
+    from broker.audit.verify import verify as check
+
+    folder = _folder(config, directory)
+    noted = _noted(head)
+    with _readable(folder):
+        verdict = check(folder, noted)
+    if json:
+        typer.echo(json_of(_record(verdict)))
+    else:
+        _print_verdict(folder, verdict)
+    if not verdict.is_sound():
+        raise typer.Exit(EXIT_FAILURE)
+
+
+def _noted(head: str) -> ChainLink | None:
+    from broker.audit.record import ChainLink
+
+    if not head:
+        return None
+    matched = _HEAD.fullmatch(head)
+    if matched is None:
+        fail("--head is NUMBER:HASH, as `jms-broker audit verify` prints it", EXIT_USAGE)
+    return ChainLink(int(matched[1]), matched[2])
+
+
+def _record(verdict: Verdict) -> dict[str, object]:
+    return {
+        "sound": verdict.is_sound(),
+        "files": verdict.files,
+        "records": verdict.records,
+        "first": verdict.first,
+        "last": verdict.last.seq,
+        "head": f"{verdict.last.seq}:{verdict.last.hash}",
+        "problem": verdict.problem,
+        "file": None if verdict.file is None else str(verdict.file),
+        "line": verdict.line,
+        "torn_bytes": verdict.torn_bytes,
+    }
+
+
+def _print_verdict(folder: Path, verdict: Verdict) -> None:
+    if verdict.torn_bytes:
+        typer.echo(
+            f"the last line was not written to its end ({verdict.torn_bytes} bytes): it is being"
+            " written, or the broker was killed; a broker that starts removes and records it"
+        )
+    if not verdict.is_sound():
+        place = folder if verdict.file is None else verdict.file
+        line = f", line {verdict.line}" if verdict.line else ""
+        typer.echo(f"broken: {place}{line}: {verdict.problem}")
+        typer.echo(f"records before it: {verdict.records}, to number {verdict.last.seq}")
+        return
+    typer.echo(
+        f"{folder}: sound: records {verdict.records}, from number {verdict.first}"
+        f" to {verdict.last.seq}, in {verdict.files} files"
+    )
+    typer.echo(f"head {verdict.last.seq}:{verdict.last.hash}")

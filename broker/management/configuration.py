@@ -1,0 +1,84 @@
+"""The settings of the broker as a type of management: a reload, and what a reload would do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from broker.audit.record import Actor
+from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
+from broker.management.later import Later
+from broker.management.page import read_page
+from broker.management.request import CONFLICT, Refused, Request
+from broker.management.response import Response
+
+SETTINGS: Final = "settings"
+
+APPLIED: Final = "applied"
+UNCHANGED: Final = "unchanged"
+NEEDS_RESTART: Final = "needs restart"
+"""The effects of a reload on one setting."""
+
+
+class WrongSettings(Exception):  # noqa: N818 - as SettingsError, which this layer does not know
+    """The settings that were read are wrong; the text says what to change."""
+
+
+class ConfigurationSource(ABC):
+    """Reads the settings of a broker again."""
+
+    @abstractmethod
+    def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:
+        """Apply the settings as they are now, and return the effect on each by its name.
+
+        `dry_run` applies nothing. Raise WrongSettings, having changed nothing.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingsRecord(EntityRecord):
+    """The settings as a whole: there is one entity, `broker`."""
+
+
+class Configuration(Entity):
+    """The settings. `source` returns what reads them; None for an embedded broker."""
+
+    type = SETTINGS
+    part = "config"
+    attributes = attributes_of(SettingsRecord)
+
+    def __init__(self, source: Callable[[], ConfigurationSource | None]) -> None:
+        self._source: Final = source
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {"RELOAD": self._reload}
+
+    def query(self, request: Request) -> Response:
+        page = read_page(request, self.attributes)
+        record = SettingsRecord(name="broker", identity="broker", type=SETTINGS)
+        return page.response(record.as_map() for _ in page.choose([record.name]))
+
+    def _reload(self, request: Request, caller: Caller) -> Later:
+        """Read the settings again, and apply those that need no restart.
+
+        With `dry_run` nothing is applied. The response has `settings`: the effect on each setting,
+        which is `applied`, `unchanged` or `needs restart`.
+        """
+        request.only("dry_run")
+        source, dry_run = self._source(), request.flag("dry_run")
+        if source is None:
+            raise Refused(CONFLICT, "this broker has no settings that could be read again")
+
+        async def answer() -> Response:
+            # later: a reload ends in a round of work, which a request must not begin
+            try:
+                effects = source.reload(
+                    dry_run=dry_run, actor=caller.actor(), request_id=caller.request_id
+                )
+            except WrongSettings as error:
+                return Response(status=CONFLICT, description=str(error))
+            return Response(body={"dry_run": dry_run, "settings": dict(effects)})
+
+        return Later(answer)
