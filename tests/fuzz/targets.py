@@ -66,7 +66,7 @@ ENTRY_POINTS: Final = {
             framed=False,
             base=256 * KIB,
             factor=400,
-            share=21,
+            share=20,
         ),
         EntryPoint(
             "sections",
@@ -76,7 +76,7 @@ ENTRY_POINTS: Final = {
             framed=False,
             base=256 * KIB,
             factor=400,
-            share=25,
+            share=24,
         ),
         EntryPoint(
             "frames",
@@ -86,7 +86,7 @@ ENTRY_POINTS: Final = {
             framed=True,
             base=256 * KIB,
             factor=400,
-            share=20,
+            share=19,
         ),
         EntryPoint(
             "connection",

@@ -86,13 +86,17 @@ def test_a_text_of_the_properties(field: str, expected: str | None) -> None:
         pytest.param(listed(NULL, NULL, "a00171"), id="binary"),
         pytest.param(listed(NULL, NULL, "a101ff"), id="no UTF-8"),
         pytest.param(listed(NULL, NULL, "a1ff71"), id="cut"),
-        pytest.param(listed("a1ff71", NULL, NULL), id="behind a field that is cut"),
     ],
 )
 def test_an_address_that_is_no_text_is_a_fault(fields: str) -> None:
     sections, data = read(section(PROPERTIES, fields))
     with pytest.raises(LinkFault, match="decode-error: properties"):
         sections.to(data)
+
+
+def test_a_message_with_a_field_that_is_cut_before_its_user_id_is_refused_whole() -> None:
+    with pytest.raises(LinkFault, match="decode-error: message"):
+        read(section(PROPERTIES, listed("a1ff71", NULL, NULL)))
 
 
 def test_the_place_of_a_property() -> None:
