@@ -176,8 +176,8 @@ class App:
     async def start(self) -> None:
         """Restore the store, and listen at the addresses of the settings."""
         audit = self.container.audit
-        await audit.start()
         await self._recover()
+        await audit.start()  # after the store is opened: a start that it refuses writes nothing
         self.container.router.changes.are_recorded = audit.is_on
         audit.record(self._event("broker.started"))
         self._guard_disk()

@@ -124,7 +124,7 @@ def body_of(event: AuditEvent) -> str:
     """Return the fields of a record from `actor` to `request_id`, as JSON without the braces."""
     fields: dict[str, object] = {
         "actor": cut(event.actor.user),
-        "roles": bounded(event.actor.roles),
+        "roles": bounded(sorted(event.actor.roles)),
         "via": event.actor.via,
         "from": cut(event.actor.address),
         "action": event.action,

@@ -40,8 +40,7 @@ def attributes_of(record: type[EntityRecord]) -> list[str]:
 
 def actor_of(identity: Identity, *, via: str, address: str) -> Actor:
     """Return a client as audit records name it."""
-    roles = tuple(sorted(identity.roles))
-    return Actor(user=identity.user, roles=roles, via=via, address=address)
+    return Actor(user=identity.user, roles=tuple(identity.roles), via=via, address=address)
 
 
 class Denied(Refused):

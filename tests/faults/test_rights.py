@@ -18,6 +18,9 @@ pytestmark = pytest.mark.slow
 FILES: Final = ["store.db", "store.db-wal", "store.db-shm", "store.db.lock", "store.db.ballast"]
 """The names of a store's files while it is in use."""
 
+AUDIT: Final = "store.db.audit"
+"""The folder of the audit records."""
+
 
 async def test_files_are_for_their_user_alone_whatever_the_umask(tmp_path: Path) -> None:
     """The files that a broker makes, also after a kill, and those that a salvage makes."""
@@ -28,7 +31,8 @@ async def test_files_are_for_their_user_alone_whatever_the_umask(tmp_path: Path)
     await send(broker, 10)
     folder = tmp_path / "data" / "within"
     assert modes(tmp_path / "data") == {"within": 0o700}
-    assert modes(folder) == dict.fromkeys(FILES, 0o600)
+    assert modes(folder) == {**dict.fromkeys(FILES, 0o600), AUDIT: 0o700}
+    assert set(modes(folder / AUDIT).values()) == {0o600}
     broker.kill()
     made = tmp_path / "made" / "new.db"
     status, line = run("store", "salvage", folder / "store.db", made, within=open_to_all)

@@ -67,6 +67,12 @@ can = ["subscribe", "create"]
 on = ["topic:#"]
 
 [[rule]]
+id = "passing-on"
+who = ["user:shop"]
+can = ["impersonate"]
+on = ["user-id:*"]
+
+[[rule]]
 id = "closed"
 effect = "deny"
 who = ["user:shop"]

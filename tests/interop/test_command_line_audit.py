@@ -48,7 +48,7 @@ class Audited:
         place = self.process.url.removeprefix("amqp://")
         self.ada = Client(f"amqp://ada:engine@{place}")
         self.bob = Client(f"amqp://bob:tulip@{place}")
-        self.stranger = Client(f"amqp://bob:wrong@{place}")
+        self.stranger = Client(f"amqp://eve:wrong@{place}")
 
     def stop(self) -> list[dict[str, object]]:
         """Stop the broker, and return all its records."""
