@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from tests.bench import machine, report, work
+from tests.bench import machine, ratios, report, work
 from tests.bench.client import LoadClient
 from tests.bench.ours import ours_on
 from tests.bench.peers import peer_of
@@ -91,7 +91,11 @@ class Bench:
         print(report.run_line(series, number, run), flush=True)
 
     def _in_turn(self, one: work.Work) -> None:
-        """Do discarded runs on each broker, then counted ones on the brokers in turn, A B A B."""
+        """Do discarded runs on each broker, then counted ones on the brokers in turn.
+
+        Every second turn is the other way round (A B, B A): a broker that always ran first would
+        always run behind the same work.
+        """
         sites = [
             (Series(one, server.name, server.manner()), self._site(server))
             for server in self._able(one)
@@ -103,7 +107,7 @@ class Bench:
                 await_calm(self._servers)
                 say(report.run_line(series, "discarded", one.run(site)))
         for number in range(1, self._repeat + 1):
-            for series, site in sites:
+            for series, site in sites if number % 2 else reversed(sites):
                 await_calm(self._servers)
                 self._counted(series, f"{number}/{self._repeat}", one.run(site))
 
@@ -143,7 +147,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--peers", default="", help="run in turn: artemis, broker-j, rules (ours with 100), a path"
     )
     parser.add_argument("--only", action="append", choices=names, help="one row (repeatable)")
-    parser.add_argument("--repeat", type=int, default=3, help="counted runs of each row")
+    parser.add_argument(
+        "--repeat", type=int, default=3, help="counted runs of each row; from 5 on also ratios"
+    )
     parser.add_argument("--warm", type=int, default=1, help="discarded runs before them")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work: figures to try")
     parser.add_argument("--json", type=Path, help="write every run to this file")
@@ -177,6 +183,9 @@ def summary(bench: Bench, facts: dict[str, str], repeat: int) -> str:
         "",
         report.table(by_name[first], {name: by_name[name] for name in others}),
     ]
+    for name in others:
+        compared = ratios.lines(by_name[first], by_name[name])
+        lines += ["", *compared] if compared else []
     found = report.problems(bench.series)
     return "\n".join(lines + [""] * bool(found) + [f"PROBLEM {text}" for text in found])
 
