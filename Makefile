@@ -88,7 +88,7 @@ check: $(STAMPS)/test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/lint-imports --config config/rooms.toml
-	$(BIN)/python -m pytest tests/test_tidy.py
+	$(BIN)/python -m pytest tests/test_tidy.py tests/test_citations.py
 
 # Speed, never a pass or fail: `make bench PEERS=artemis ARGS="--only small"`; of the pipeline
 # `make bench SPARK=1`.

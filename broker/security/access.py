@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, pairwise, product
 from typing import TYPE_CHECKING, Final, final
 
-from broker.security.built_in import built_in_rules
+from broker.security.built_in import ADMIN, EVERYTHING, built_in_rules
 from broker.security.conditions import NO_ENTRANCE
 from broker.security.decision import COVER, FIXED, OVERLAP, UNDECIDED, Decision
 from broker.security.entrance import Entrance
@@ -66,6 +66,8 @@ OF_CERTIFICATE: Final = "cert:"
 """Begins a user in a role that the user has only after a login by certificate (EXTERNAL)."""
 
 REFUSED_AS_FIXED: Final = Decision(allowed=False, rule="", because=FIXED)
+ALLOWED_TO_ADMINS: Final = Decision(allowed=True, rule=EVERYTHING, because=COVER)
+ADMINS: Final = f"{OF_ROLE}{ADMIN}"
 
 VERSIONS: Final = count(1)
 
@@ -156,6 +158,7 @@ class AccessRules:
         self._words: Final[dict[tuple[str, str, str], WordIndex]] = {}
         self._globs: Final[dict[tuple[str, str, str], GlobIndex]] = {}
         self._fill()
+        self._denies: Final = any(rule.effect == DENY for rule in own)
         self._named_roles: Final = frozenset(
             who.removeprefix(OF_ROLE)
             for each in (*(rule.who for rule in self.rules), *(each.who for each in self.limits))
@@ -216,15 +219,28 @@ class AccessRules:
         """
         resource = request.resource
         if resource.kind in WORDED:
+            if resource.name.startswith(OWN_NAMES) or resource.name == OWN_NODE:
+                return REFUSED_AS_FIXED, ()
+            if self._is_of_admin(request):
+                return ALLOWED_TO_ADMINS, ()
             return self._judge_node(request)
         if resource.kind == TEMPORARY and request.verb in OWNED_VERBS:
             part = "topics" if resource.name == TOPIC else "queues"
             edit = self._about(request, "edit", Resource(MANAGEMENT, part))
             allowed = self._judge_glob(edit).allowed
             return Decision(allowed=allowed, rule="", because=FIXED), ()
+        if self._is_of_admin(request):
+            return ALLOWED_TO_ADMINS, ()
         if resource.name == EVERY and resource.kind in NAMES:
             return self._judge_each(request), ()
         return self._judge_glob(request), ()
+
+    def _is_of_admin(self, request: AccessRequest) -> bool:
+        """Return whether the built-in role `admin` decides, since no rule denies anything.
+
+        A broker without a rules file asks for rights of admins only: the indexes are not searched.
+        """
+        return not self._denies and ADMINS in request.principals
 
     def _about(self, request: AccessRequest, verb: str, resource: Resource) -> AccessRequest:
         """Return a request of the same client for another right."""
@@ -261,9 +277,6 @@ class AccessRules:
         return REFUSED_BY_DEFAULT
 
     def _judge_node(self, request: AccessRequest) -> Judgement:
-        resource = request.resource
-        if resource.name.startswith(OWN_NAMES) or resource.name == OWN_NODE:
-            return REFUSED_AS_FIXED, ()
         asked = request.name()
         deny = self._indexes_of_words(DENY, request)
         allow = self._indexes_of_words(ALLOW, request)

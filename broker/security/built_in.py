@@ -29,6 +29,9 @@ BUILT_IN_ROLES: Final = (ADMIN, MONITOR, APPLICATION, PIPELINE)
 BUILT_IN: Final = "built-in:"
 """Begins the ids of these rules. Ids of operators have no colon."""
 
+EVERYTHING: Final = f"{BUILT_IN}{ADMIN}-everything"
+"""Id of the rule that lets admins do everything."""
+
 UNSEEN_BY_MONITORS: Final = ("users", "acl", "audit", "messages")
 """Parts of management that the role `monitor` does not see; `messages` has their bodies."""
 

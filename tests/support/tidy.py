@@ -50,6 +50,9 @@ MARKDOWN_WIDTH: Final = 120
 
 REQUIREMENT: Final = re.compile(r"\b[A-Z]{3}-\d\d\b")
 FAULT: Final = re.compile(r"\bF\d+\b")
+PROMISE_OR_ATTACK: Final = re.compile(r"(?<![-\w])[PAZSRCG]\d{1,2}\b")
+"""A promise of `docs/reliability.md`, or a class of attacks of `docs/design/hostile-input.md`."""
+
 PAGE: Final = re.compile(r"(?<![\w./*-])[\w.][\w./-]*\.md\b")
 """A path of a document; neither an address on the web nor a pattern of names."""
 
@@ -381,6 +384,13 @@ def unknown_faults(text: str, known: set[str]) -> Iterator[str]:
     for line, name in cited(text, FAULT):
         if name not in known:
             yield f"{line}: there is no fault {name}"
+
+
+def unknown_promises_or_attacks(text: str, known: set[str]) -> Iterator[str]:
+    """Yield the cited promises and classes of attacks that are not `known`."""
+    for line, name in cited(text, PROMISE_OR_ATTACK):
+        if name not in known:
+            yield f"{line}: there is no promise or class of attacks {name}"
 
 
 def missing_pages(text: str, folder: Path) -> Iterator[str]:

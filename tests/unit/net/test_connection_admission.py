@@ -27,7 +27,7 @@ from tests.support.tls_listening import ended, until
 pytestmark = pytest.mark.requirement("SEC-05")
 
 LOGIN_MAX_S = 1.0
-"""Seconds within which a healthy client must be in (reliability G12)."""
+"""Seconds within which a healthy client must be in (`docs/design/hostile-input.md` A1)."""
 
 
 @asynccontextmanager

@@ -204,7 +204,7 @@ def test_the_nonce_of_the_server_is_never_the_same() -> None:
     assert all(each.startswith("abc") and len(each) == 3 + 24 for each in nonces)
 
 
-# ---- malformed input (reliability A4) ---------------------------------------------------------
+# ---- malformed input (`docs/design/hostile-input.md` A4) -------------------------------------
 
 FIRSTS = [
     pytest.param(b"", "two parts", id="nothing"),
