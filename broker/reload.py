@@ -176,12 +176,21 @@ def _log_done(app: App, done: Reloaded) -> None:
 
 
 def rules_facts(access: AccessRules) -> Mapping[str, object]:
-    """Return the numbers of rules and roles of the rules file, and a hash of their content."""
+    """Return the numbers of entries of the rules file, and a hash of their content.
+
+    Limits are hashed in the order of the file: their numbers are what refusals name.
+    """
     rules = [rule.record() for rule in access.rules if not rule.is_built_in]
+    rules.sort(key=lambda each: str(each["id"]))
     roles = {role: sorted(users) for role, users in access.roles.items()}
-    content = json.dumps([sorted(rules, key=lambda each: str(each["id"])), roles], sort_keys=True)
-    digest = hashlib.sha256(content.encode()).hexdigest()
-    return {"rules": len(rules), "roles": len(roles), "sha256": digest}
+    limits = [limit.record() for limit in access.limits]
+    content = json.dumps([rules, roles, limits], sort_keys=True)
+    return {
+        "rules": len(rules),
+        "roles": len(roles),
+        "limits": len(limits),
+        "sha256": hashlib.sha256(content.encode()).hexdigest(),
+    }
 
 
 def _who_may_enter(app: App) -> dict[str, object]:

@@ -18,11 +18,13 @@ from broker.reload import (
     RELOADABLE,
     Reloaded,
     apply,
+    plan,
     reload,
 )
 from broker.security.identity import APPLICATION, NOT_LOGGED_IN
 from broker.security.users import Users
 from broker.settings import MEMORY, Settings, SettingsError, given_settings
+from tests.support.audit import RecordingAudit
 from tests.support.broker import entrance
 from tests.support.socket_client import SocketClient
 
@@ -169,6 +171,38 @@ async def test_wrong_settings_change_nothing(
     (line,) = map(json.loads, lines.getvalue().splitlines())
     assert (line["event"], line["level"]) == ("settings not reloaded, the old ones stay", "error")
     assert told in line["reason"]
+
+
+LIMIT = '[[limit]]\nwho = ["authenticated"]\nconnections = 9\n'
+RULE = '[[rule]]\nid = "r"\nwho = ["user:ada"]\ncan = ["send"]\non = ["queue:a"]\n'
+
+CHANGED_RULES = [
+    ("an amount of a limit", LIMIT.replace("9", "5")),
+    ("who a limit is for", LIMIT.replace("authenticated", "role:clerk")),
+    ("no limit any more", ""),
+    ("a rule", LIMIT + RULE),
+    ("a role", f'[roles]\nclerk = ["ada"]\n{LIMIT}'),
+]
+
+
+@pytest.mark.parametrize(
+    "content", [case[1] for case in CHANGED_RULES], ids=[case[0] for case in CHANGED_RULES]
+)
+def test_any_change_of_the_rules_file_is_told_and_recorded(tmp_path: Path, content: str) -> None:
+    rules = tmp_path / "acl.toml"
+    rules.write_text(LIMIT)
+    wanted = settings(tmp_path, acl_file=rules)
+    app = App(wanted)
+    audit = app.container.audit = RecordingAudit()
+    assert reload(app, lambda: wanted) == Reloaded([], [])
+    assert audit.told() == [("config.reloaded", "", "done")], "nothing has changed"
+    rules.write_text(content)
+    assert plan(app, wanted).result == Reloaded(["acl_file"], []), "a dry run"
+    assert reload(app, lambda: wanted) == Reloaded(["acl_file"], [])
+    assert audit.told() == [
+        ("config.reloaded", "", "done"),
+        ("rules.reloaded", f"rules:{rules}", "done"),
+    ]
 
 
 def unreadable() -> Settings:
