@@ -1,6 +1,7 @@
 """The log: lines for connections that open, close or are refused, and for notices.
 
-Nothing is logged per message.
+Nothing is logged per message. Of the lines that the clients of one address cause, ten are written
+in a second (`line_limit.py`); lines about changes by administrators are all written.
 """
 
 import json
@@ -13,6 +14,7 @@ import structlog
 from broker.links.access import Right
 from broker.links.container import Watcher
 from broker.links.peer import Peer
+from broker.net.line_limit import LINES_PER_S, LineLimit
 from broker.security.decision import Decision
 from broker.security.identity import Identity
 
@@ -33,38 +35,46 @@ class Log(Watcher):
 
     def __init__(self) -> None:
         self._log = structlog.get_logger("broker")
+        self._limit: Final = LineLimit(self._tell_left_out)
 
     def opened(self, peer: Peer) -> None:
-        self._log.info("connection opened", **self._facts(peer))
+        if self._may_write(peer, logging.INFO):
+            self._log.info("connection opened", **self._facts(peer))
 
     def refused(self, peer: Peer, reason: str) -> None:
-        self._log.warning("connection refused", reason=printable(reason), **self._facts(peer))
+        if self._may_write(peer, logging.WARNING):
+            self._log.warning("connection refused", reason=printable(reason), **self._facts(peer))
 
     def denied(self, peer: Peer, right: Right, decision: Decision) -> None:
-        refusal = decision.text(right.verb, right.resource)
-        self._log.warning("access denied", refusal=printable(refusal), **self._facts(peer))
+        if self._may_write(peer, logging.WARNING):
+            refusal = printable(decision.text(right.verb, right.resource))
+            self._log.warning("access denied", refusal=refusal, **self._facts(peer))
 
     def not_renewed(self, peer: Peer, reason: str) -> None:
-        self._log.warning("login not renewed", reason=printable(reason), **self._facts(peer))
+        if self._may_write(peer, logging.WARNING):
+            self._log.warning("login not renewed", reason=printable(reason), **self._facts(peer))
 
     def limited(self, peer: Peer, refusal: str) -> None:
-        self._log.warning(
-            "limit of a user reached: raise it in the rules file (acl_file), or find out what the"
-            " user holds",
-            refusal=printable(refusal),
-            **self._facts(peer),
-        )
+        if self._may_write(peer, logging.WARNING):
+            self._log.warning(
+                "limit of a user reached: raise it in the rules file (acl_file), or find out what"
+                " the user holds",
+                refusal=printable(refusal),
+                **self._facts(peer),
+            )
 
     def closed(self, peer: Peer, reason: str) -> None:
-        self._log.info("connection closed", reason=printable(reason), **self._facts(peer))
+        if self._may_write(peer, logging.INFO):
+            self._log.info("connection closed", reason=printable(reason), **self._facts(peer))
 
     def stalled(self, peer: Peer, timeout_ms: int) -> None:
-        self._log.warning(
-            "connection cut: its client read nothing of what waited for it; what it had not"
-            " settled returns to its queues",
-            stall_timeout_ms=timeout_ms,
-            **self._facts(peer),
-        )
+        if self._may_write(peer, logging.WARNING):
+            self._log.warning(
+                "connection cut: its client read nothing of what waited for it; what it had not"
+                " settled returns to its queues",
+                stall_timeout_ms=timeout_ms,
+                **self._facts(peer),
+            )
 
     def managed(self, identity: Identity, address: str, change: dict[str, str]) -> None:
         facts = {name: printable(text) for name, text in change.items()}
@@ -75,7 +85,23 @@ class Log(Watcher):
         self._log.warning(printable(notice))
 
     def failed(self, peer: Peer, error: Exception) -> None:
-        self._log.error("internal error", exc_info=error, **self._facts(peer))
+        if self._may_write(peer, logging.ERROR):
+            self._log.error("internal error", exc_info=error, **self._facts(peer))
+
+    def _may_write(self, peer: Peer, level: int) -> bool:
+        """Return whether a line about `peer` is to be written; if not for its number, count it."""
+        if not self._log.is_enabled_for(level):
+            return False
+        container = peer.container
+        now_ms = int(container.clock.now_ms())
+        return self._limit.admits(peer.entrance.host, now_ms, container.router.timer_queue)
+
+    def _tell_left_out(self, source: str, count: int) -> None:
+        self._log.warning(
+            f"lines left out: an address caused more than {LINES_PER_S} in a second",
+            address=source,
+            left_out=count,
+        )
 
     def _facts(self, peer: Peer) -> dict[str, str]:
         facts = {
