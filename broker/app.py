@@ -10,7 +10,7 @@ from typing import Final
 
 from broker import __version__
 from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
-from broker.audit.record import FAILED, AuditEvent
+from broker.audit.record import FAILED, AuditEvent, sprayed
 from broker.clock import Clock, SystemClock
 from broker.compiled import BUILD, build_kind
 from broker.journal import Journal
@@ -133,7 +133,14 @@ class App:
 
     def _own_login(self) -> Login:
         self.login = login_of(self.settings, lambda text: self.container.watcher.noticed(text))
+        self.login.tell_spray = self._tell_spray
         return self.login
+
+    def _tell_spray(self, user: str, failures: int) -> None:
+        self.container.watcher.noticed(
+            f"{failures} logins of user {user!r} have failed within an hour: is it attacked?"
+        )
+        self.container.audit.record(sprayed(user, failures))
 
     def _audited(self, clock: Clock) -> UserChanges | None:
         """Turn the audit on, if the settings say so; return what records changes of users."""

@@ -83,7 +83,7 @@ class BearerLogin(TokenAsker):
 
     def _fail(self, reason: str) -> None:
         """Refuse the client: by an error that it answers first, unless it sent a password."""
-        self._exchange.count_failure(self._peer, self._name)
+        self._exchange.count_failure(self._name)
         if self._mechanism == PLAIN:
             self._peer.rejected(reason)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from broker.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN
@@ -37,6 +37,7 @@ class Login(Authenticator):
     `listed` are the only mechanisms of a listener, by its name, if its settings say which. `tokens`
     judges tokens; None if none are taken.
     `scram_refused` says why the users file could not take a user's verifiers; None if it could.
+    `tell_spray` is called with a user, and the number of its failed logins that are to be reported.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Login(Authenticator):
         self.checks: Final = PasswordChecks(self._verify, is_throttled=self.is_throttled)
         self.throttle: Final = LoginThrottle()
         self.scram_refused: str | None = None
+        self.tell_spray: Callable[[str, int], None] = _tell_nothing
         if users.everyone_has_scram():
             import scramp  # noqa: F401 - it takes 70 ms, which no login is to wait for
 
@@ -243,12 +245,14 @@ class Login(Authenticator):
         now_ms = int(self._clock.now_ms())
         return self.throttle.allowed_at(source, user, now_ms) > now_ms
 
-    def note(self, source: str, user: str, *, success: bool) -> int:
-        """Note the outcome of a login; return the failures of `user` to report, mostly 0."""
+    def note(self, source: str, user: str, *, success: bool) -> None:
+        """Note the outcome of a login, and report if too many of `user` have failed."""
         if success:
             self.throttle.succeeded(source, user)
-            return 0
-        return self.throttle.failed(source, user, int(self._clock.now_ms()))
+            return
+        failures = self.throttle.failed(source, user, int(self._clock.now_ms()))
+        if failures:
+            self.tell_spray(user, failures)
 
     def _verify(self, user: str, password: str) -> bool:
         """Check a password, in a thread. A right one gives the user verifiers for SCRAM."""
@@ -259,3 +263,7 @@ class Login(Authenticator):
             except UsersError as error:  # the login is right all the same
                 self.scram_refused = str(error)
         return right
+
+
+def _tell_nothing(user: str, failures: int) -> None:
+    """Report no failures: this login is of no broker that runs."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from broker.amqp.errors import Fault
 from broker.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, claimed_name, plain_credentials
-from broker.audit.record import sprayed
 from broker.links.authenticator import Exchange
 from broker.links.peer import Peer
 from broker.net.password_checks import PasswordVerdict, PendingLogin, refusal_of
@@ -159,17 +158,12 @@ class LoginExchange(Exchange):
 
     def failed(self, peer: Peer, user: str, reason: str) -> None:
         """Refuse the client, and count the failure."""
-        self.count_failure(peer, user)
+        self.count_failure(user)
         peer.rejected(reason)
 
-    def count_failure(self, peer: Peer, user: str) -> None:
-        """Count a failed login under the name `user`, and report too many of them."""
-        failures = self.login.note(self._source, user, success=False)
-        if failures:
-            peer.container.watcher.noticed(
-                f"{failures} logins of user {user!r} have failed within an hour: is it attacked?"
-            )
-            peer.container.audit.record(sprayed(user, failures))
+    def count_failure(self, user: str) -> None:
+        """Count a failed login under the name `user`."""
+        self.login.note(self._source, user, success=False)
 
     def unchecked(self, peer: Peer) -> None:
         """Refuse the client for now: too many password checks wait."""

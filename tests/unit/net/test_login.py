@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,18 @@ from broker.amqp.frames import AMQP_HEADER, SASL_HEADER
 from broker.amqp.performatives import Open
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SASL_SYS_TEMP, SaslMechanisms, SaslOutcome
 from broker.app import App
+from broker.http.access import Access
+from broker.management.request import Refused
+from broker.net.bearer_login import name_of
+from broker.security.entrance import HTTP, Entrance
+from broker.security.throttle import SPRAY_FAILURES
 from broker.security.users import Users
 from broker.settings import MEMORY, Settings
+from tests.support.audit import RecordingAudit
+from tests.support.broker import RecordingWatcher
+from tests.support.http import basic
 from tests.support.socket_client import SocketClient
+from tests.support.tokens import TokenIssuer, oauth
 
 pytestmark = pytest.mark.requirement("SEC-02")
 
@@ -115,6 +124,54 @@ async def test_a_password_that_was_right_is_not_hashed_again(app: App, settings:
     Users(settings.users_file).add("ada", "changed")
     assert await attempt(app, "engine", "127.0.0.3") == SASL_AUTH
     assert await attempt(app, "changed", "127.0.0.3") == SASL_OK
+
+
+async def over_amqp(app: App) -> None:
+    assert await attempt(app, "wrong", "127.0.0.1") == SASL_AUTH
+
+
+async def over_http(app: App) -> None:
+    entrance = Entrance(listener=HTTP, kind=HTTP, host="127.0.0.1")
+    authorization = basic("ada", "wrong")["Authorization"]
+    with pytest.raises(Refused, match="the password is wrong"):
+        await Access(app.container, is_local=True).check(authorization, "localhost", entrance)
+
+
+@pytest.mark.requirement("SEC-08")
+@pytest.mark.parametrize("fail", [over_amqp, over_http])
+async def test_a_user_whose_logins_fail_everywhere_is_reported(
+    app: App, fail: Callable[[App], Awaitable[None]]
+) -> None:
+    app.container.audit = audit = RecordingAudit()
+    app.container.watcher = watcher = RecordingWatcher()
+    assert app.login is not None
+    for number in range(SPRAY_FAILURES - 1):
+        app.login.note(f"10.0.0.{number}", "ada", success=False)
+    assert audit.events == []
+    await fail(app)
+    (event,) = [event for event in audit.events if event.action == "auth.spray"]
+    assert (event.resource, event.result) == ("user:ada", "failed")
+    assert event.after == {"failures": SPRAY_FAILURES}
+    told = "noticed 100 logins of user 'ada' have failed within an hour: is it attacked?"
+    assert watcher.events.count(told) == 1
+
+
+@pytest.mark.requirement("SEC-08")
+async def test_a_token_that_fails_everywhere_is_reported(
+    tmp_path: Path, settings: Settings
+) -> None:
+    with_tokens = settings.model_copy(update={"oauth": oauth(tmp_path, TokenIssuer())})
+    app = App(with_tokens)
+    await app.start()
+    app.container.audit = audit = RecordingAudit()
+    assert app.login is not None
+    for number in range(SPRAY_FAILURES - 1):
+        app.login.note(f"10.0.0.{number}", name_of("x"), success=False)
+    entrance = Entrance(listener=HTTP, kind=HTTP, host="127.0.0.1")
+    with pytest.raises(Refused, match="the token is not taken"):
+        await Access(app.container, is_local=True).check("Bearer x", "localhost", entrance)
+    assert ("auth.spray", f"user:{name_of('x')}", "failed") in audit.told()
+    await app.stop()
 
 
 @pytest.fixture
