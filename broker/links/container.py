@@ -87,6 +87,15 @@ class Watcher:
     def renewed(self, peer: Peer) -> None:
         """Report that a client has renewed its login by a token."""
 
+    def expired(self, peer: Peer) -> None:
+        """Report that the login of a client has ended by time; its `closed` follows."""
+
+    def rolled_back(self, peer: Peer, operations: int, reason: str) -> None:
+        """Report that a transaction with `operations` has ended without a commit.
+
+        `reason` is one of few texts, and has nothing of the client's.
+        """
+
     @abstractmethod
     def not_renewed(self, peer: Peer, reason: str) -> None:
         """Report that a token that was to renew a login was refused."""

@@ -45,6 +45,12 @@ if TYPE_CHECKING:
 
 CAPABILITIES: Final = (LOCAL_TRANSACTIONS, MULTI_TXNS_PER_SSN, MULTI_SSNS_PER_TXN)
 
+ROLLED_BACK_BY_CLIENT: Final = "the client rolled it back"
+COMMIT_REFUSED: Final = "its commit was refused"
+LINK_ENDED: Final = "the link of its coordinator has ended"
+CONNECTION_ENDED: Final = "its connection has ended"
+"""Why a transaction is rolled back, besides the reasons of `give_up`."""
+
 CREDIT: Final[i64] = 100
 """Maximum commands that a client may send ahead; JMS clients send two together."""
 
@@ -72,6 +78,7 @@ class LinkCoordinator(IncomingOwner):
         self._transactions: Final = transactions
         self._declared: Final[dict[bytes, OpenTransaction]] = {}
         self._may_reject = True
+        self._given_up = ""
 
     def attach(self, attach: Attach) -> None:
         """Answer with the capabilities that the broker offers, whatever others are desired."""
@@ -138,16 +145,24 @@ class LinkCoordinator(IncomingOwner):
         batch = self._container.journal.batch
         if command.fail:
             found.work.roll_back(batch)
+            self._tell_rolled_back(found, ROLLED_BACK_BY_CLIENT)
             self._link.accept_delivery(delivery_id)
             return
         try:
             found.work.commit(batch)
         except RoutingError as refusal:
+            self._tell_rolled_back(found, COMMIT_REFUSED)
             self._reject(delivery_id, as_fault(refusal))
         except Fault as fault:
+            self._tell_rolled_back(found, COMMIT_REFUSED)
             self._reject(delivery_id, fault)
         else:
             self._container.journal.submit(CommitReceipt(self._link, delivery_id))
+
+    def _tell_rolled_back(self, ended: OpenTransaction, reason: str) -> None:
+        """Report a rollback, unless nothing was done: JMS clients end many such transactions."""
+        if ended.work.operations > 0:
+            self._container.watcher.rolled_back(self._peer, int(ended.work.operations), reason)
 
     def _reject(self, delivery_id: i64, fault: Fault) -> None:
         """Refuse a command by its outcome, or by a detach if `rejected` is not taken (4.3)."""
@@ -164,11 +179,15 @@ class LinkCoordinator(IncomingOwner):
 
     def give_up(self, why: str) -> None:
         """End the link, and roll back everything that was declared on it."""
+        self._given_up = why
         self._link.detach(LinkFault(TRANSACTION_ROLLBACK, why))
 
     def incoming_ended(self, closed: bool) -> None:  # noqa: ARG002 - nothing outlives the link
         self._container.forget_link(self._peer.container_id, self._link, incoming=True)
         batch = self._container.journal.batch
+        is_connection = self._peer.connection.is_ending
+        reason = self._given_up or (CONNECTION_ENDED if is_connection else LINK_ENDED)
         for each in list(self._declared.values()):
             self.forget(each)
             each.work.roll_back(batch)
+            self._tell_rolled_back(each, reason)

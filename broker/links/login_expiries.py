@@ -99,5 +99,6 @@ class LoginExpiries(TimerCallback):
                 del self._peers[id_]
                 left -= 1
                 self._container.stats.logins_expired += 1
+                self._container.watcher.expired(peer)
                 peer.connection.close(ConnectionFault(CONNECTION_FORCED, EXPIRED))
         self._arm()

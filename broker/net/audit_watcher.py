@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Final
 
 from broker.audit.audit import Audit
-from broker.audit.record import BROKER, DONE, FAILED, REFUSED, AuditEvent, cut
+from broker.audit.record import BROKER, DONE, FAILED, REFUSED, AuditEvent, cut, time_text
 from broker.links.access import Right
 from broker.links.container import Watcher
+from broker.links.coordinator import ROLLED_BACK_BY_CLIENT
 from broker.links.peer import Peer
 from broker.management.auditing import actor_at, denied, event_of
 from broker.routing.context import RoutingChange
@@ -20,7 +21,9 @@ AUTH_SUCCESS: Final = "auth.success"
 AUTH_FAILURE: Final = "auth.failure"
 AUTH_THROTTLED: Final = "auth.throttled"
 AUTH_REFRESHED: Final = "auth.refreshed"
+AUTH_EXPIRED: Final = "auth.expired"
 CONNECTION_REFUSED: Final = "connection.refused"
+ROLLED_BACK: Final = "transaction.rolled_back"
 
 
 class AuditWatcher(Watcher):
@@ -75,6 +78,18 @@ class AuditWatcher(Watcher):
         facts = {"reason": reason}
         self._record(peer, AUTH_REFRESHED, _user(peer), result=REFUSED, facts=facts, of=reason)
         self._log.not_renewed(peer, reason)
+
+    def expired(self, peer: Peer) -> None:
+        until = time_text(int(peer.identity.valid_until_ms))
+        self._record(peer, AUTH_EXPIRED, _user(peer), result=DONE, facts={"valid_until": until})
+        self._log.expired(peer)
+
+    def rolled_back(self, peer: Peer, operations: int, reason: str) -> None:
+        facts = {"reason": reason, "operations": operations, "container_id": peer.container_id}
+        result = DONE if reason == ROLLED_BACK_BY_CLIENT else FAILED
+        resource = f"connection:{peer.entrance.listener}"
+        self._record(peer, ROLLED_BACK, resource, result=result, facts=facts, of=reason)
+        self._log.rolled_back(peer, operations, reason)
 
     def _record(
         self,
