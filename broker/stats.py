@@ -20,6 +20,7 @@ class Stats:
         self.proxy_headers_refused: i64 = 0
         self.logins_throttled: i64 = 0
         self.access_denied: i64 = 0
+        self.access_undecided: i64 = 0
         self.user_limits_reached: i64 = 0
         self.links_revoked: i64 = 0
         self.connections_revoked: i64 = 0
@@ -68,6 +69,7 @@ class Stats:
             "proxy_headers_refused": self.proxy_headers_refused,
             "logins_throttled": self.logins_throttled,
             "access_denied": self.access_denied,
+            "access_undecided": self.access_undecided,
             "user_limits_reached": self.user_limits_reached,
             "links_revoked": self.links_revoked,
             "connections_revoked": self.connections_revoked,

@@ -50,9 +50,7 @@ class Visitor:
         return self._decide(verb, resource).allowed
 
     def _decide(self, verb: str, resource: Resource) -> Decision:
-        return self._container.access.decide(
-            self._identity, verb, resource, entrance=self._entrance
-        )
+        return self._container.decide(self._identity, verb, resource, entrance=self._entrance)
 
     def demand(self, verb: str, resource: Resource) -> None:
         """Raise Refused unless the client may do that."""

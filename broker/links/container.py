@@ -46,7 +46,8 @@ from broker.routing.queues.node import Node
 from broker.routing.router import Router
 from broker.routing.topics.subscription import QUEUE_TRAITS, Subscription, SubscriptionTraits
 from broker.security.access import AccessRules
-from broker.security.decision import Decision
+from broker.security.decision import UNDECIDED, Decision
+from broker.security.entrance import Entrance
 from broker.security.identity import Identity
 from broker.security.resources import CLIENT_ID, Resource
 from broker.stats import Stats
@@ -389,12 +390,31 @@ class Container:
         """Return the registration of every link on which a client receives, in no order."""
         return [holder for (_, _, incoming), holder in self._links.items() if not incoming]
 
-    # -- work
+    # -- rights
+
+    def decide(
+        self,
+        identity: Identity,
+        verb: str,
+        resource: Resource,
+        *,
+        entrance: Entrance,
+        client_id: str = "",
+    ) -> Decision:
+        """Decide whether a client may do that by the rules of now, and count what is undecided."""
+        decision = self.access.decide(
+            identity, verb, resource, entrance=entrance, client_id=client_id
+        )
+        if decision.because == UNDECIDED:
+            self.stats.access_undecided += 1
+        return decision
 
     def adopt_access(self, access: AccessRules) -> None:
         """Apply new rules: from now on, and to all connections and links within seconds (Z7)."""
         self.access = access
         self.rights_review.begin()
+
+    # -- work
 
     def run_round(self) -> None:
         """Run a round: dispatch, commit and write until nothing more can be done now."""

@@ -405,7 +405,7 @@ class Peer(ConnectionOwner):
 
     def may(self, verb: str, resource: Resource) -> Decision:
         """Decide whether the client may do that: all rights of AMQP clients are decided here."""
-        return self.container.access.decide(
+        return self.container.decide(
             self.identity, verb, resource, entrance=self.entrance, client_id=self.container_id
         )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from broker.security.built_in import ADMIN, EVERYTHING, built_in_rules
 from broker.security.conditions import NO_ENTRANCE
-from broker.security.decision import COVER, FIXED, OVERLAP, UNDECIDED, Decision
+from broker.security.decision import COVER, FIXED, OVERLAP, Decision
 from broker.security.entrance import Entrance
 from broker.security.glob_index import GlobIndex, for_any_value
 from broker.security.identity import Identity
@@ -131,8 +131,7 @@ class AccessRules:
     """A set of rules, with those of the built-in roles, indexed for decisions.
 
     `roles` are users by role; other roles come with an `Identity`. `limits` are those of users, in
-    the order of the file. `version` is higher than that of each set made before. `undecided` counts
-    the requests that were refused because the comparison of wildcards exceeded a limit.
+    the order of the file. `version` is higher than that of each set made before.
     """
 
     def __init__(
@@ -150,7 +149,6 @@ class AccessRules:
         self.limits: Final = tuple(limits)
         self.roles: Final = {role: frozenset(users) for role, users in (roles or {}).items()}
         self.version: Final = next(VERSIONS)
-        self.undecided = 0
         self._by_id: Final = {rule.id: rule for rule in self.rules}
         if len(self._by_id) < len(self.rules):
             twice = next(a.id for a, b in pairwise(own) if a.id == b.id)
@@ -207,10 +205,7 @@ class AccessRules:
             client_id=client_id,
             entrance=entrance,
         )
-        decision, _ = self.judge(request)
-        if decision.because == UNDECIDED:
-            self.undecided += 1
-        return decision
+        return self.judge(request)[0]
 
     def judge(self, request: AccessRequest) -> Judgement:
         """Return the decision, and a name that shows why it is a refusal, if one was looked for.

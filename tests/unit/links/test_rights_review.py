@@ -8,6 +8,7 @@ from broker.amqp.errors import CONNECTION_FORCED, UNAUTHORIZED_ACCESS
 from broker.amqp.performatives import Attach, Detach, Flow, Open
 from broker.amqp.terminus import COPY, Source, Target
 from broker.links.rights_review import LOGIN_ENDED, STRETCH
+from broker.security.wildcards import UNION_MAX
 from tests.support.access import (
     ADA,
     OWNER,
@@ -344,3 +345,19 @@ def test_what_ends_during_a_review_is_left_out() -> None:
     turns(broker)
     assert broker.stats.links_revoked == revoked
     assert broker.container.link_count() == 0
+
+
+def test_undecided_requests_are_counted_over_reloads() -> None:
+    """Too many patterns would have to be compared together: `*`, `*.*`, `*.*.*`, …"""
+    lengths = [f"subscribe topic:{'.'.join(['*'] * words)}" for words in range(1, UNION_MAX + 2)]
+    broker = guarded(*lengths)
+    undecided = subscribing(address="#")
+    assert refusal_of_attach(session_as(broker), undecided) is not None
+    assert broker.stats.access_undecided == 1
+    review(broker, *lengths, "send queue:q")
+    assert refusal_of_attach(session_as(broker), undecided) is not None
+    assert broker.stats.as_dict()["access_undecided"] == 2
+    assert refusal_of_attach(session_as(broker), attach_sender("p")) is not None, (
+        "decided, and refused"
+    )
+    assert broker.stats.access_undecided == 2

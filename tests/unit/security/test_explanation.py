@@ -128,9 +128,3 @@ def test_the_record_has_plain_values() -> None:
             {"rule": "built-in:pipeline-sends", "failed": "who"},
         ],
     }
-
-
-def test_explaining_counts_no_undecided_request() -> None:
-    before = RULES.undecided
-    assert explained("subscribe topic:#.x.#.x.#").because == "undecided"
-    assert RULES.undecided == before
