@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -62,8 +63,10 @@ class Login(Authenticator):
         self.throttle: Final = LoginThrottle()
         self.scram_refused: str | None = None
         self.tell_spray: Callable[[str, int], None] = _tell_nothing
+        self._scram_is_loaded = False
         if users.everyone_has_scram():
-            import scramp  # noqa: F401 - it takes 70 ms, which no login is to wait for
+            load_scram()
+            self._scram_is_loaded = True
 
     def adopt(self, other: Login) -> None:
         """Use the users and rules of `other` from now on, and read the keys of tokens anew."""
@@ -71,6 +74,7 @@ class Login(Authenticator):
         self.anonymous = other.anonymous
         self.plain_always = other.plain_always
         self._all_administer = other._all_administer
+        self._scram_is_loaded = self._scram_is_loaded or other._scram_is_loaded
         if self.tokens is not None:
             self.tokens.look()
 
@@ -83,6 +87,16 @@ class Login(Authenticator):
         """Read no more keys."""
         if self.tokens is not None:
             self.tokens.stop()
+
+    def prepare_scram(self) -> None:
+        """Load SCRAM in a thread if it may be listed by now. To be called in the event loop."""
+        if not self._scram_is_loaded and self.users.everyone_has_scram():
+            loading = asyncio.get_running_loop().run_in_executor(None, load_scram)
+            loading.add_done_callback(self._scram_loaded)
+
+    def _scram_loaded(self, loading: asyncio.Future[None]) -> None:
+        loading.result()
+        self._scram_is_loaded = True
 
     def begin(self, entrance: Entrance) -> Exchange:
         return LoginExchange(self, entrance)
@@ -112,12 +126,12 @@ class Login(Authenticator):
         """Return the mechanisms for a client, which chooses the first that it knows.
 
         Most clients prefer SCRAM, whether the user has a verifier for it or not: it is listed once
-        every user with a password has them.
+        every user with a password has them, and its library is loaded.
         """
         if self.takes_any_name():
             return [PLAIN, ANONYMOUS]
         offered = [] if self.user_by_certificate(entrance) is None else [EXTERNAL]
-        if self.users.everyone_has_scram():
+        if self._scram_is_loaded and self.users.everyone_has_scram():
             offered += SCRAM
         if self.takes_passwords(entrance):
             offered += [PLAIN] if self.tokens is None else [*TOKEN_MECHANISMS, PLAIN]
@@ -259,10 +273,16 @@ class Login(Authenticator):
         right = self.users.check(user, password)
         if right and user in self.users.without_scram():
             try:
-                self.users.complete_scram(user, password)
+                if self.users.complete_scram(user, password):
+                    self._scram_is_loaded = True  # verifiers have been made with it
             except UsersError as error:  # the login is right all the same
                 self.scram_refused = str(error)
         return right
+
+
+def load_scram() -> None:
+    """Import what SCRAM takes: it takes 70 ms, which no login is to wait for."""
+    import scramp  # noqa: F401
 
 
 def _tell_nothing(user: str, failures: int) -> None:

@@ -16,6 +16,7 @@ INTERVAL_S: Final = 2.0
 class UsersWatch:
     """Begins a review of rights when the users of `login` have changed.
 
+    Another process may have given the last user its verifiers: SCRAM is prepared then.
     `changes` records in the audit what has changed; None if the audit is off.
     """
 
@@ -36,6 +37,10 @@ class UsersWatch:
 
     def start(self) -> None:
         """Look for the first time after the interval."""
+        self._login.prepare_scram()
+        self._arm()
+
+    def _arm(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(self._interval_s, self._look)
 
@@ -49,6 +54,7 @@ class UsersWatch:
         if found is not self._seen:
             self._seen = found
             self._container.rights_review.begin()
+            self._login.prepare_scram()
             if self._changes is not None:
                 self._changes.record()
-        self.start()
+        self._arm()
