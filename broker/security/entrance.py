@@ -14,7 +14,8 @@ class Entrance:
 
     `listener` is its name in the settings, `kind` its protocol. `host` and `port` are the client's;
     `port` is 0 if it is not known. `certificate_name` is the name in the client's verified
-    certificate that stands for a user; empty if it showed none, or the listener asks for none.
+    certificate that stands for a user; empty if it showed none, or the listener asks for none. The
+    certificate itself is not kept: nothing after the handshake reads it, and it has 1 to 2 KiB.
     """
 
     def __init__(
