@@ -29,6 +29,7 @@ from broker.net.users_watch import UsersWatch
 from broker.parts import (
     StoreSpace,
     access_of,
+    audit_messages,
     audit_of,
     audit_watcher,
     declare,
@@ -93,9 +94,9 @@ class App:
             log_watcher() if watcher is None else watcher,
             clock=clock,
         )
+        self._user_changes = self._audited(clock)
         declare(router, self.journal)
         self.configuration: ConfigurationSource | None = None
-        self._user_changes = self._audited(clock)
         self.container.service = self._management()
         self.container.claims_service = self._claims_service()
         self.contents: LargeBodyStore | None = None
@@ -150,6 +151,7 @@ class App:
         container = self.container
         container.audit = audit_of(self.settings, folder, clock=clock, watcher=container.watcher)
         container.watcher = audit_watcher(container.watcher, container.audit)
+        audit_messages(self.settings, container)
         login = self.login
         return None if login is None else UserChanges(lambda: login.users, container.audit)
 

@@ -14,7 +14,10 @@ FILE_BYTES_MIN: Final = 64 * 1024
 
 
 class AuditSettings(BaseModel):
-    """The audit records. `enabled` None: they are written if there is a place for them."""
+    """The audit records. `enabled` None: they are written if there is a place for them.
+
+    `messages` are patterns of queues whose single messages are recorded, such as `queue:hr.#`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -23,3 +26,4 @@ class AuditSettings(BaseModel):
     file_bytes: Annotated[Number, Field(ge=FILE_BYTES_MIN, le=2**53)] = 16 * 1024 * 1024
     total_bytes: Count = 256 * 1024 * 1024
     retention_days: Annotated[Number, Field(ge=0, le=36_500)] = 90
+    messages: tuple[str, ...] = ()

@@ -189,6 +189,21 @@ def audit_of(settings: Settings, folder: Path, *, clock: Clock, watcher: Watcher
     return AuditLog(writer, wall_ms=lambda: int(clock.wall_ms()), tell=watcher.noticed)
 
 
+def audit_messages(settings: Settings, container: Container) -> None:
+    """Record the messages of the queues that the settings list. SettingsError if they cannot be."""
+    if not settings.audit.messages:
+        return
+    # others are spared the module
+    from broker.management.message_audit import AuditedQueues
+    from broker.security.patterns import PatternError
+
+    try:
+        chosen = AuditedQueues(settings.audit.messages, container)
+    except PatternError as error:
+        raise SettingsError(f"audit.messages: {error}") from None
+    container.router.context.observer_choice = chosen
+
+
 def audit_watcher(watcher: Watcher, audit: Audit) -> Watcher:
     """Return a watcher that records in `audit` what it passes on to `watcher`."""
     from broker.net.audit_watcher import AuditWatcher

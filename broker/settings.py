@@ -286,6 +286,8 @@ class Settings(GeneralAddressSettings):
                 f"audit.enabled = true, and store = {_shown('store', self.store)} has no folder for"
                 " the records: set audit.directory"
             )
+        if self.audit.messages and self.audit_folder() is None:
+            raise ValueError("audit.messages is set, and there are no audit records")
         return self
 
     @model_validator(mode="after")

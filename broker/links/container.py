@@ -41,6 +41,7 @@ from broker.links.uniqueness import Claim, ContainerIdVerdict, collide, verdict
 from broker.links.user_limits import UserLimitChecks
 from broker.routing.addresses.address import MANAGEMENT, Address
 from broker.routing.context import RoutingChange
+from broker.routing.entries.participants import Label
 from broker.routing.errors import NoSuchNode
 from broker.routing.queues.node import Node
 from broker.routing.router import Router
@@ -164,6 +165,7 @@ class Container:
     that begin from now on, `credit` (messages) to producers' links that do. `received_ms` is the
     wall-clock time of the last read from a socket: the arrival time of the messages in it.
     `adopts_subscriptions`: one without an owner becomes that of the first user that attaches to it.
+    `receiving` is the connection whose input is processed right now, None between two.
     `touched` are connections with output to write. `audit`, which is off unless it is replaced at
     the start, records what others than peers report. `contents` is None if the store keeps no large
     bodies, `service` while the broker answers no requests.
@@ -196,6 +198,7 @@ class Container:
         self.credit: i64 = credit
         self.product: Final = product
         self.sections: Final = Sections()
+        self.receiving: Peer | None = None
         self.touched: list[Peer] = []
         self.closing = False
         self.adopts_subscriptions = True
@@ -270,6 +273,14 @@ class Container:
 
     def _holders(self, container_id: str) -> list[Peer]:
         return self._peers.get(container_id, [])
+
+    def peer_of(self, label: Label) -> Peer | None:
+        """Return the open connection of a consumer; None if it is no link's, or has ended."""
+        id_ = label.session.partition("/")[0]
+        for peer in self._holders(label.container_id):
+            if str(int(peer.id)) == id_:
+                return peer
+        return None
 
     def leave(self, peer: Peer) -> None:
         """Remove `peer`, which frees its container-id (CON-04)."""

@@ -158,7 +158,9 @@ class Peer(ConnectionOwner):
         batch = container.journal.batch
         changes = batch.subscription_changes
         container.received_ms = container.clock.wall_ms()
+        container.receiving = self
         self.connection.receive(data, container.clock.now_ms())
+        container.receiving = None
         if batch.subscription_changes != changes:
             self.withhold()
         if container.router.changes.found:
@@ -176,7 +178,9 @@ class Peer(ConnectionOwner):
         batch = self.container.journal.batch
         changes = batch.subscription_changes
         self.container.received_ms = self.container.clock.wall_ms()
+        self.container.receiving = self
         self.connection.go_on(now_ms)
+        self.container.receiving = None
         if batch.subscription_changes != changes:
             self.withhold()
         if self.container.router.changes.found:

@@ -160,3 +160,12 @@ class QueueObserver:
 
     def dropped(self, queue: Queue, messages: i64, batch: Batch, *, why: str) -> None:
         """Note that `messages` messages left `queue` together, without an event for each."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ObserverChoice:
+    """Gives further observers to queues, by their names. Most brokers have none."""
+
+    @abstractmethod
+    def observer_of(self, address: str, other: QueueObserver | None) -> QueueObserver | None:
+        """Return the observer of a new queue, which passes all events on to `other`."""

@@ -142,11 +142,7 @@ class MessageEventLog(QueueObserver):
     def settled(
         self, entry: QueueEntry, disposal: Disposal, batch: Batch, *, cause: Cause | None = None
     ) -> None:
-        kind, reason = SETTLEMENTS[disposal]
-        if cause is not None and kind == REJECTED:
-            reason = reason_of(cause)
-        elif is_leased(entry):
-            kind, reason = LEASE_ENDS.get(disposal, (kind, reason))
+        kind, reason = settlement_of(entry, disposal, cause)
         self._note(entry, kind, batch, reason=reason)
         if self._others is not None:
             self._others.settled(entry, disposal, batch, cause=cause)
@@ -264,6 +260,16 @@ def is_leased(entry: QueueEntry) -> bool:
     """Return whether a lease has acquired `entry`."""
     consumer = entry.consumer
     return consumer is not None and consumer.leases
+
+
+def settlement_of(entry: QueueEntry, disposal: Disposal, cause: Cause | None) -> tuple[str, str]:
+    """Return kind and reason of the event with which a delivery of `entry` ends."""
+    kind, reason = SETTLEMENTS[disposal]
+    if cause is not None and kind == REJECTED:
+        return kind, reason_of(cause)
+    if is_leased(entry):
+        return LEASE_ENDS.get(disposal, (kind, reason))
+    return kind, reason
 
 
 def depart(entry: QueueEntry, kind: str, batch: Batch, *, reason: str = "") -> None:

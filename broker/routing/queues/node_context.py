@@ -15,7 +15,7 @@ from broker.routing.credit.credit_policy import CreditPolicy
 from broker.routing.credit.memory import MemoryBudget
 from broker.routing.entries.dead_letter import Cause
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.participants import QueueObserver
+from broker.routing.entries.participants import ObserverChoice, QueueObserver
 from broker.routing.queues.commit_gate import Gates
 from broker.routing.queues.deleted_entries import DeletedEntries
 from broker.routing.queues.message_events import EventLogLimits, MessageEventLog
@@ -38,9 +38,11 @@ class NodeContext:
     """The services of one broker for its nodes.
 
     `bodies` keeps the large bodies of messages that are loaded from the store, if it has any.
-    `observer` is that of all queues but those whose policy asks for the `event_log`.
+    `observer` is that of all queues but those whose policy asks for the `event_log`;
+    `observer_choice` may give a further one to a queue that is no subscription's.
     """
 
+    observer_choice: ObserverChoice | None = None
     bodies: LargeBodyKeeper | None = None
     _last_stored_number: i64 = 0
 
@@ -73,9 +75,15 @@ class NodeContext:
         self.event_log: Final = MessageEventLog(routing, observer, limits=event_log_limits)
         self._observer: Final = observer
 
-    def observer_of(self, policy: AddressPolicy) -> QueueObserver | None:
-        """Return the observer of queues with that policy; None for most."""
-        return self.event_log if policy.event_log else self._observer
+    def observer_of(
+        self, policy: AddressPolicy, address: str, *, is_subscription: bool
+    ) -> QueueObserver | None:
+        """Return the observer of a new queue; None for most."""
+        found = self.event_log if policy.event_log else self._observer
+        choice = self.observer_choice
+        if choice is None or is_subscription:
+            return found
+        return choice.observer_of(address, found)
 
     def number_from(self, first: i64) -> None:
         """Assign no stored number below `first`: the store has used those already."""

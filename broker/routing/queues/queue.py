@@ -62,7 +62,8 @@ class Queue(Consumable, Wakeable):
         self.subscription: Final = subscription
         self.topics: Final[dict[Topic, None]] = {}
         self.consumers: Final = QueueConsumers(exclusive=policy.exclusive)
-        self.state: Final = QueueState(context, policy)
+        observer = context.observer_of(policy, address, is_subscription=is_subscription)
+        self.state: Final = QueueState(context, policy, observer)
         self.backlogs: Final = self.state.backlogs
         name = stored_as if is_subscription else address
         self.persistence: Final = QueuePersistence(

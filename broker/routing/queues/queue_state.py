@@ -11,7 +11,7 @@ from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.entries import expiry
 from broker.routing.entries.dead_letter import EXPIRED, Cause
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.participants import Consumer
+from broker.routing.entries.participants import Consumer, QueueObserver
 from broker.routing.queues.backlog import Backlog
 from broker.routing.queues.backlogs import Backlogs
 from broker.routing.queues.node_context import NodeContext
@@ -30,11 +30,13 @@ class QueueState:
     a consumer waits for entries that others hold, or a producer waits for room.
     """
 
-    def __init__(self, context: NodeContext, policy: AddressPolicy) -> None:
+    def __init__(
+        self, context: NodeContext, policy: AddressPolicy, observer: QueueObserver | None
+    ) -> None:
         self.context: Final = context
         self.memory: Final = context.memory
         self.policy: Final = policy
-        self.observer: Final = context.observer_of(policy)
+        self.observer: Final = observer
         self.backlogs: Final = Backlogs()
         self.schedule: Schedule | None = None
         self.sweep: Sweep | None = None
