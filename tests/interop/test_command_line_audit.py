@@ -133,6 +133,7 @@ def test_changes_of_nodes_messages_and_users(audited: Audited) -> None:
     assert audited.verified()
 
 
+@pytest.mark.requirement("SEC-12")
 def test_reloads_users_and_rules(audited: Audited) -> None:
     ada = audited.ada
     rules = audited.folder / "acl.toml"

@@ -9,6 +9,8 @@ import pytest
 from tests.interop.broker_process import BrokerProcess
 from tests.interop.typed import Client
 
+pytestmark = pytest.mark.requirement("SEC-12")
+
 FIRST = {"JMS_BROKER_USER": "first", "JMS_BROKER_PASSWORD": "one"}
 
 

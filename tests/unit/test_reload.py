@@ -185,6 +185,7 @@ CHANGED_RULES = [
 ]
 
 
+@pytest.mark.requirement("SEC-12")
 @pytest.mark.parametrize(
     "content", [case[1] for case in CHANGED_RULES], ids=[case[0] for case in CHANGED_RULES]
 )

@@ -10,6 +10,8 @@ from typer.testing import CliRunner, Result
 
 from broker.cli.application import application
 
+pytestmark = pytest.mark.requirement("SEC-12")
+
 FILE = """
 [roles]
 orders = ["svc"]

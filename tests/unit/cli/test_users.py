@@ -14,6 +14,8 @@ from broker.security.account import utc_text
 from broker.security.users import Users
 from broker.settings import MEMORY, Settings, given_settings
 
+pytestmark = pytest.mark.requirement("SEC-12")
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -14,6 +14,8 @@ from broker.security.access import AccessRules
 from broker.security.identity import ADMIN, Identity
 from tests.support.broker import entrance
 
+pytestmark = pytest.mark.requirement("SEC-12")
+
 IDENTITY = Identity("ada", roles=frozenset({ADMIN}))
 
 

@@ -15,6 +15,8 @@ from tests.support.broker import Broker, Doorman
 from tests.support.frames import Transfer
 from tests.support.management import Manager, Reply, read_reply, request
 
+pytestmark = pytest.mark.requirement("SEC-12")
+
 
 class UsersOnly(Doorman):
     """An authenticator whose administrators are those marked in the users file."""
