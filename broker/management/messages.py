@@ -8,7 +8,15 @@ from typing import Final
 
 from broker.journal import Journal
 from broker.management.content import content_of, properties_of, text_of
-from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
+from broker.management.entity import (
+    Caller,
+    Denied,
+    Entity,
+    EntityRecord,
+    Operation,
+    attributes_of,
+)
+from broker.management.move_rights import ReturnRights, demand_source, demand_target
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import Response
@@ -226,13 +234,15 @@ class Messages(Entity):
                 missing.append(identity)
         return Response(body={"cancelled": cancelled, "missing": missing})
 
-    def _move(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+    def _move(self, request: Request, caller: Caller) -> Response:
         """Move messages to the existing queue or topic `to`; `to_type` chooses if both exist."""
         request.only(*CHOICE, "to", "to_type")
-        queue = self._queue(request)
         name, kind = request.text("to"), request.text("to_type", "")
         if kind not in ("", QUEUE, TOPIC):
             raise Refused(BAD_REQUEST, f"to_type is {QUEUE} or {TOPIC}")
+        demand_source(self._router, caller, request)
+        demand_target(self._router, caller, self._router.parse(name, kind))
+        queue = self._queue(request)
         node = self._router.find_named(name, kind)
         if node is None:
             raise Refused(NOT_FOUND, f"no {kind or 'queue or topic'} {name}")
@@ -240,16 +250,19 @@ class Messages(Entity):
             raise Refused(BAD_REQUEST, f"{name} is where they are")
         return self._carry(request, queue, lambda entry: (node, entry.message))
 
-    def _retry(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+    def _retry(self, request: Request, caller: Caller) -> Response:
         """Move dead letters back to the queues they came from, as if they had never failed.
 
-        Messages that are held because they could not be moved return to their own queue.
+        Messages that are held because they could not be moved return to their own queue, which
+        needs no right to send. Those that the client may not send to their place stay.
         """
         request.only(*CHOICE)
+        demand_source(self._router, caller, request)
         queue = self._queue(request)
-        return self._carry(request, queue, self._origin)
+        rights = ReturnRights(self._router, caller)
+        return self._carry(request, queue, lambda entry: self._origin(entry, rights))
 
-    def _origin(self, entry: QueueEntry) -> tuple[Node, Message]:
+    def _origin(self, entry: QueueEntry, rights: ReturnRights) -> tuple[Node, Message]:
         cause = entry.queue.state.cause_of(entry)
         if cause is EXPIRED:
             raise Refused(CONFLICT, f"{identity_of(entry)} has expired: move or delete it")
@@ -260,10 +273,13 @@ class Messages(Entity):
             raise Refused(CONFLICT, f"{identity_of(entry)} does not say where it came from")
         origin: Node | None
         if subscription is None:
+            rights.demand_queue(name)
             origin = self._router.find_named(name, QUEUE)
         else:
             # the queue of that name, if there is one, is not where the message was
             found = self._router.subscriptions.identified(subscription)
+            if found is not None:
+                rights.demand_subscription(found)
             origin = None if found is None else found.queue
             name = subscription or f"a subscription of {name}"
         if origin is None or origin is entry.queue:
@@ -275,12 +291,12 @@ class Messages(Entity):
 
         Messages without a node to move to stay: `skipped` is their number, `reason` why the first
         of them stayed. If a node refuses a message, as a full queue does, moving ends, and
-        `stopped` says why.
+        `stopped` says why. Raise Denied if none is moved for lack of a right.
         """
         batch = self._journal.batch
         chosen = _Chosen(request)
         moved = 0
-        skipped: list[str] = []
+        skipped: list[Refused] = []
         stopped = None
         for entry in chosen.entries(queue):
             try:
@@ -290,7 +306,7 @@ class Messages(Entity):
                 else:
                     node.put(message, batch)
             except Refused as refusal:
-                skipped.append(str(refusal))
+                skipped.append(refusal)
                 continue
             except RoutingError as refusal:
                 stopped = str(refusal)
@@ -298,7 +314,9 @@ class Messages(Entity):
             depart(entry, MOVED, batch, reason=f"to {node.kind} {node.address}")
             queue.withdraw(entry, batch)
             moved += 1
-        reason = skipped[0] if skipped else None
+        if skipped and not moved and isinstance(skipped[0], Denied):
+            raise skipped[0]
+        reason = str(skipped[0]) if skipped else None
         return chosen.response(moved=moved, skipped=len(skipped), reason=reason, stopped=stopped)
 
 

@@ -60,7 +60,7 @@ KEYED_VERBS: Final = ("send", "subscribe")
 The other verbs of topics concern the node: a rule with a key neither allows nor denies them.
 """
 
-OWNED_VERBS: Final = ("receive", "browse", "subscribe", "purge", "delete")
+OWNED_VERBS: Final = ("receive", "browse", "subscribe", "purge", "delete", "move")
 """Verbs on a temporary node that only its connection has (TMP-04), whatever the rules say.
 
 Another connection needs the right to edit queues or topics by management.
