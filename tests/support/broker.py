@@ -302,12 +302,21 @@ class Broker:
 
 
 class Client:
-    """The client end of a connection: sends frames, and keeps received frames in their order."""
+    """The client end of a connection: sends frames, and keeps received frames in their order.
 
-    def __init__(self, broker: Broker) -> None:
+    `transport` and `way_in` replace those of a client of the first listener.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        transport: RecordingOutlet | None = None,
+        way_in: Entrance | None = None,
+    ) -> None:
         self.broker = broker
-        self.transport = RecordingOutlet()
-        self.peer = Peer(broker.container, self.transport, entrance())
+        self.transport = transport or RecordingOutlet()
+        self.peer = Peer(broker.container, self.transport, way_in or entrance())
         self._frames: list[Frame] = []
         self._transfers_out: Counter[int] = Counter()
         self._transfers_in: Counter[int] = Counter()

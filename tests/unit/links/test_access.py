@@ -82,13 +82,23 @@ def receiving(address: str | None = "q", **source: object) -> Act:
     return attaching(attach_receiver(source=Source(address=address, **source)))  # type: ignore[arg-type]
 
 
-def relaying(to: str = "q", kind: int | None = None, *, settled: bool = False) -> Act:
-    """Send a message to the anonymous relay; `kind` is that of the destination in JMS."""
+def relaying(
+    to: str = "q",
+    kind: int | None = None,
+    *,
+    settled: bool = False,
+    user_id: bytes | None = None,
+    address: str | None = None,
+) -> Act:
+    """Send a message to the anonymous relay; `kind` is that of the destination in JMS.
+
+    With `address` it is sent to that node.
+    """
     annotations = None if kind is None else {"x-opt-jms-dest": kind}
 
     def act(_: Broker, client: Client) -> str | None:
-        client.attach_sender(None)
-        payload = message(to=to, annotations=annotations)  # type: ignore[arg-type]
+        client.attach_sender(address)
+        payload = message(to=to, annotations=annotations, user_id=user_id)  # type: ignore[arg-type]
         client.transfer(payload=payload, settled=settled)
         found = refusal_of_message(client)
         if found is None or not settled:
@@ -99,14 +109,16 @@ def relaying(to: str = "q", kind: int | None = None, *, settled: bool = False) -
     return act
 
 
-def posting(to: str = "q", kind: int | None = None) -> Act:
+def posting(to: str = "q", kind: int | None = None, *, user_id: bytes | None = None) -> Act:
     """Send a message to the anonymous relay in a transaction."""
     annotations = None if kind is None else {"x-opt-jms-dest": kind}
 
     def act(broker: Broker, client: Client) -> str | None:
         controller = Controller(broker, client=client)
         client.attach_sender(None)
-        outcome = controller.try_to_post(controller.declare(), to=to, annotations=annotations)
+        outcome = controller.try_to_post(
+            controller.declare(), to=to, annotations=annotations, user_id=user_id
+        )
         for handle in (0, 9):
             client.send(Detach(handle=handle, closed=True))
             client.expect(Detach)

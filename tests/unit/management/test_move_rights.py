@@ -24,10 +24,10 @@ from tests.support.access import (
 )
 from tests.support.broker import Broker
 from tests.support.frames import Disposition
-from tests.support.management import Manager, Reply
+from tests.support.management import Manager, Reply, request
 from tests.support.subscriptions import subscribe, subscribing
 
-pytestmark = pytest.mark.requirement("SEC-10")
+pytestmark = pytest.mark.requirement("SEC-03")
 
 EDIT = "edit management:messages"
 DLQ = "move queue:DLQ"
@@ -85,7 +85,8 @@ def keep(broker: Broker) -> None:
 
 
 def ask(broker: Broker, operation: str, arguments: dict[str, object]) -> Reply:
-    return Manager(broker, client=session_as(broker)).ask(operation, "message", **arguments)
+    payload = request(operation, "message", body=arguments)
+    return Manager(broker, client=session_as(broker)).ask_raw(payload)
 
 
 def counts(broker: Broker) -> list[int]:
@@ -224,7 +225,7 @@ def test_of_the_built_in_roles_administrators_alone_move_messages(
     prepared(broker)
     assert ask(broker, operation, arguments).status == 403
     admin = Manager(broker, client=session_as(broker, OWNER))
-    assert admin.ask(operation, "message", **arguments).map["moved"] == 1
+    assert admin.ask_raw(request(operation, "message", body=arguments)).map["moved"] == 1
 
 
 def test_a_deny_rule_on_one_queue_keeps_an_administrator_from_moving_its_messages() -> None:

@@ -426,3 +426,36 @@ def test_a_broker_without_such_a_listener_carries_nothing_of_it() -> None:
 def test_the_request_of_these_tests_is_one() -> None:
     assert REQUEST.startswith(b"GET / ")
     assert CloseFrame(1000, "").serialize() == struct.pack("!H", 1000)
+
+
+DENY: Final = """
+[[rule]]
+id = "not-by-web"
+effect = "deny"
+who = ["anonymous"]
+can = ["send"]
+on = ["queue:secret"]
+when = { listener = ["web"] }
+"""
+
+
+@pytest.mark.requirement("SEC-03")
+async def test_the_rules_know_by_which_listener_a_client_has_come(
+    settings: Settings, tmp_path: Path
+) -> None:
+    rules = tmp_path / "acl.toml"
+    rules.write_text(DENY)
+    async with running(settings.model_copy(update={"acl_file": rules})) as app:
+        first = SocketClient(app.listeners.each[0].port)
+        for client, refused in ((client_of(app), True), (first, False)):
+            async with client:
+                await client.open("shop" if refused else "desk")
+                await client.begin()
+                client.send(
+                    Attach(name="l", handle=0, role=SENDER, target=Target(address="secret"))
+                )
+                answer = await client.next()
+                assert isinstance(answer, Attach)
+                assert (answer.target is None) is refused
+        denied = "denied shop: not allowed to send queue:secret (rule not-by-web)"
+        assert [event for event in reports(app) if "denied" in event] == [denied]
