@@ -1,5 +1,8 @@
 """The simulation finds deliberate bugs; a simulation that finds none would prove nothing.
 
+Bugs that let one client into what is another's are found by files of tests. `make mutations` runs
+these files; here it is checked that the sources still have the places of those bugs.
+
 The simulation runs interpreted even if the compiled broker is tested: each bug is in a copy that
 runs in a process of its own.
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 import pytest
 
 from tests.scenario.mutations import MUTATIONS, ROOT, Mutation, mutated, simulate
+from tests.scenario.security_mutations import CONTROLS, COPIED
 
 pytestmark = pytest.mark.incompatible_with_mypyc
 
@@ -25,6 +29,12 @@ def test_a_bug_without_a_place_is_told() -> None:
 
 
 def test_bugs_change_what_they_say() -> None:
-    for each in MUTATIONS:
+    for each in (*MUTATIONS, *(control.mutation for control in CONTROLS)):
         text = (ROOT / each.path).read_text()
         assert mutated(each, text) != text
+
+
+def test_bugs_of_security_have_tests_in_the_copy() -> None:
+    for each in CONTROLS:
+        assert (ROOT / each.tests).is_file()
+        assert each.tests.startswith(COPIED), each.tests
