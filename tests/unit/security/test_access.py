@@ -293,6 +293,26 @@ LIMITS = [
 @pytest.mark.parametrize("text", LIMITS)
 def test_what_exceeds_a_limit_is_refused(text: str) -> None:
     rules = AccessRules()
-    admin = Identity("root", roles=frozenset({"admin"}))
-    decision = rules.decide(admin, "subscribe", resource_of(text, "subscribe"))
+    client = Identity("ada", roles=frozenset({"application"}))
+    decision = rules.decide(client, "subscribe", resource_of(text, "subscribe"))
     assert (decision.allowed, decision.because) == (False, UNDECIDED)
+
+
+@pytest.mark.parametrize(
+    ("text", "verb", "allowed"),
+    [
+        pytest.param("queue:a.b", "send", True, id="a queue"),
+        pytest.param("topic:a.*.#", "subscribe", True, id="topics by a pattern"),
+        pytest.param("subscription:c/s", "end", True, id="a subscription"),
+        pytest.param("management:*", "edit", True, id="all of management"),
+        pytest.param("queue:$sub/x", "send", False, id="a name of the broker's own"),
+    ],
+)
+def test_an_admin_may_do_everything_unless_a_rule_denies_it(
+    text: str, verb: str, allowed: bool
+) -> None:
+    admin = Identity("root", roles=frozenset({"admin"}))
+    resource = resource_of(text, verb)
+    assert AccessRules().decide(admin, verb, resource).allowed is allowed
+    denied = rule("no", "deny *", text.replace("$sub/x", "x"), who="user:root")
+    assert not AccessRules([denied]).decide(admin, verb, resource).allowed
