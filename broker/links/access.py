@@ -164,6 +164,27 @@ def conceal_kind(peer: Peer, address: Address, kind: str, *, verbs: dict[str, st
         peer.demand(verbs[default], asked_resource(address, default, verbs))
 
 
+def demand_responding(peer: Peer, address: Address) -> None:
+    """Raise NotPermitted unless the client may send to `address`, where it wants a response.
+
+    The broker writes it for the client: else a request would reach nodes that the client must not
+    send to. The client's own temporary nodes need no right.
+    """
+    router = peer.container.router
+    node = router.find(address)
+    if node is None or node.owner != peer.id:
+        kind = router.kind_of(address)
+        conceal_kind(peer, address, kind, verbs=SENDING)
+        demand_node(peer, SEND, address.of_kind(kind), creates=False)
+
+
+def may_be_responded_at(peer: Peer, node: Node) -> bool:
+    """Return whether the client may still have a response at `node`, for which it has waited."""
+    if node.owner == peer.id:
+        return True
+    return peer.may(SEND, node_resource(Address(node.address, node.kind))).allowed
+
+
 def kind_to_receive(peer: Peer, address: Address, *, copies: bool) -> str:
     """Return the kind of the node from which a client is to receive, or to browse (`copies`)."""
     kind = peer.container.router.kind_of(address)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from broker.journal import Journal, Waiter
+from broker.links.access import demand_responding, may_be_responded_at
 from broker.links.container import Container
 from broker.links.peer import Peer
 from broker.management.request import Envelope
@@ -36,16 +37,27 @@ class Replies:
         self._container: Final = container
 
     def node_for(self, peer: Peer, envelope: Envelope) -> Node | None:
-        """Return the node that a request names for its response, None if there is none."""
+        """Return the node for the response to an earlier request.
+
+        None if it is gone, or the client may not send there by now.
+        """
         own = peer.replies.get(envelope.reply_to)
-        return own or self._container.router.find_named(envelope.reply_to, "")
+        if own is not None:
+            return own
+        node = self._container.router.find_named(envelope.reply_to)
+        return node if node is not None and may_be_responded_at(peer, node) else None
 
     def checked_node(self, peer: Peer, envelope: Envelope, request: Message) -> Node:
         """Return the node for the response; called before the request is executed.
 
-        Raise NoSuchNode if there is none, QueueFull if it has no room.
+        Raise NotPermitted if the client may not send there, NoSuchNode if there is none, QueueFull
+        if it has no room.
         """
-        node = self.node_for(peer, envelope)
+        node: Node | None = peer.replies.get(envelope.reply_to)
+        if node is None:
+            address = self._container.router.parse(envelope.reply_to)
+            demand_responding(peer, address)
+            node = self._container.router.find(address)
         if node is None:
             raise NoSuchNode(f"no node {envelope.reply_to:.100} to send the response to")
         if isinstance(node, Queue):
