@@ -251,6 +251,26 @@ def demand_ownership(peer: Peer, subscription: Subscription) -> None:
     peer.demand(USE, Resource(CLIENT_ID, identity[0]))
 
 
+def demand_link_name(peer: Peer, name: str) -> None:
+    """Raise NotPermitted if a subscription without a name, of a link `name`, is another user's.
+
+    It waits for its subscriber by container-id and link name (`KeptSubscriptions`), or its link is
+    one of a connection that is ending. An attach of that name would resume or end it (Z11).
+    """
+    container = peer.container
+    holder = container.holder(peer.container_id, name)
+    held = None if holder is None else holder.subscription
+    kept = container.router.subscriptions.kept.find((peer.container_id, name))
+    for subscription in (held, kept):
+        if subscription is None or subscription.identity is not None:
+            continue
+        user = peer.identity.user
+        if not subscription.owner and container.adopts_subscriptions:
+            subscription.owner = user
+        elif subscription.owner != user:
+            peer.demand(USE, Resource(CLIENT_ID, peer.container_id))
+
+
 def may_end(peer: Peer, link: Link, subscription: Subscription) -> bool:
     """Return whether the closing detach of `link` may end its subscription.
 

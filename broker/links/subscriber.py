@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from broker.amqp.outcomes import Outcome
 from broker.amqp.terminus import MOVE, Source
-from broker.links.access import END, demand_subscribing, demand_subscription
+from broker.links.access import (
+    END,
+    demand_link_name,
+    demand_subscribing,
+    demand_subscription,
+)
 from broker.links.attach import GLOBAL, OUTCOMES, SHARED, ConsumeRequest
 from broker.links.dynamic import DynamicTerminus, dynamic_properties
 from broker.routing.addresses.address import Address
@@ -59,6 +64,8 @@ def subscribe(
         subscriptions.join(joined, consumer)
         topics = list(joined.queue.topics)
         topic = topics[0] if len(topics) == 1 else None
+    else:
+        demand_link_name(peer, link.name)
     # after the join, or the subscription might end with the stolen link (SUB-37)
     container.steal(peer.container_id, link, incoming=False)
     if joined is not None and joined.is_over:
@@ -102,6 +109,7 @@ def _meant(
     interest = _interest(peer, address, request)
     there = subscriptions.find(row)
     demand_subscribing(peer, address, row, there=there, creates=request.creates)
+    demand_link_name(peer, link_name)
     verdict = subscriptions.check(request.traits, row, interest, link=said, held=held)
     replaced = there
     if verdict is AttachVerdict.RESUME:
@@ -142,7 +150,9 @@ def _own(
     terms = SubscriptionExpiry(expiry_policy=lasting.policy, timeout_s=lasting.timeout_s)
     router, batch = peer.container.router, peer.container.journal.batch
     topic = router.topic_of(interest.address, batch)
-    return router.subscriptions.begin(PRIVATE_ROW, interest, terms, topic=topic, batch=batch)
+    return router.subscriptions.begin(
+        PRIVATE_ROW, interest, terms, topic=topic, batch=batch, owner=peer.identity.user
+    )
 
 
 def _kept(peer: Peer, link_name: str, interest: SubscriptionSpec) -> Subscription | None:

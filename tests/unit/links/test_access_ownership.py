@@ -8,11 +8,13 @@ import pytest
 
 from broker.amqp.errors import UNAUTHORIZED_ACCESS
 from broker.amqp.performatives import Attach
+from broker.amqp.terminus import NEVER, Source
 from broker.security.access import AccessRules
 from broker.security.rules import rule_of
 from storage.api import Store
 from storage.memory import MemoryStore
 from tests.support.broker import Broker, Client, Doorman, log_in
+from tests.support.frames import attach_receiver
 from tests.support.subscriptions import leave, looking_up, subscribe, subscribing, unsubscribe
 
 pytestmark = pytest.mark.requirement("SEC-04")
@@ -64,6 +66,63 @@ def test_another_user_does_not_get_a_subscription(attach: Callable[[], Attach]) 
     subscribe(ada, DURABLE)
     leave(ada)
     assert unsubscribe(ada) is None
+
+
+def private(**fields: object) -> Attach:
+    """Return the attach of a subscription without a name that outlives its connection."""
+    return subscribing(**{"expiry_policy": NEVER, **fields})  # type: ignore[arg-type]
+
+
+LOST = [
+    pytest.param(lambda: private(), id="by expiry-policy"),
+    pytest.param(lambda: subscribing(address="/topic/durable/t"), id="by the class of its topic"),
+]
+
+RETURNS = [
+    pytest.param(lambda lost: lost, id="by resuming it"),
+    pytest.param(lambda _: private(address="other"), id="by ending it"),
+    pytest.param(lambda _: subscribing(DURABLE), id="by a name for the link's"),
+    pytest.param(
+        lambda _: attach_receiver(
+            name="n", source=Source(dynamic=True, capabilities=["topic"], expiry_policy=NEVER)
+        ),
+        id="by a dynamic topic",
+    ),
+]
+
+
+@pytest.mark.parametrize("attach", LOST)
+@pytest.mark.parametrize("again", RETURNS)
+def test_another_user_does_not_get_a_subscription_that_waits_for_its_subscriber(
+    attach: Callable[[], Attach], again: Callable[[Attach], Attach]
+) -> None:
+    running = broker()
+    ada = client_of(running, "ada")
+    ada.attach(attach())
+    ada.hang_up()
+    running.fill(
+        "/topic/durable/t" if "durable" in str(attach().source.address) else "t", kind="topic"
+    )
+    bob = client_of(running, "bob")
+    bob.send(again(attach()))
+    bob.expect_refusal(UNAUTHORIZED_ACCESS)
+    bob.hang_up()
+    ada = client_of(running, "ada")
+    ada.attach(attach())
+    ada.flow(handle=0, credit=9, delivery_count=0)
+    ada.expect_deliveries(b"0")
+
+
+@pytest.mark.parametrize("adopts", [True, False])
+def test_a_waiting_subscription_of_a_client_without_a_login(*, adopts: bool) -> None:
+    """It becomes that of the first user, unless the setting `ownership` is strict."""
+    running = broker()
+    running.container.adopts_subscriptions = adopts
+    for user, source_expected in (("", True), ("ada", adopts), ("bob", False)):
+        client = client_of(running, user)
+        answer = client.attach(private())
+        assert (answer.source is not None) is source_expected, user
+        client.hang_up()
 
 
 def test_an_administrator_may_use_every_client_id() -> None:
