@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED
-from tests.attacks import entering, filling, holding, waiting
-from tests.attacks.plan import MEBIBYTE, MEMORY, PASSWORD, SQLITE, USER, Attack
+from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, UNAUTHORIZED_ACCESS
+from tests.attacks import entering, filling, forging, holding, intruding, users, waiting
+from tests.attacks.plan import MEBIBYTE, MEMORY, PASSWORD, SQLITE, USER, Attack, Work
 
 BOTH: Final = (SQLITE, MEMORY)
 
@@ -14,6 +14,37 @@ STALL: Final = "stall_timeout_ms = 3000\n"
 
 WITH_A_USER: Final = f'user = "{USER}"\npassword = "{PASSWORD}"\nlimit_loopback = false\n'
 """All 400 logins are to wait for their password check: none gives way to the limit of a source."""
+
+
+def _of_a_user(words: str, work: Work) -> Attack:
+    """Return an attack of a user on another, on a broker with users and rules."""
+    return Attack(
+        words=words,
+        work=work,
+        stores=(MEMORY,),
+        settings=users.SETTINGS,
+        prepare=users.write_users,
+        condition=UNAUTHORIZED_ACCESS,
+    )
+
+
+OF_USERS: Final[dict[str, Attack]] = {
+    "links": _of_a_user("another user's links, live ones and one to be resumed", intruding.links),
+    "client-ids": _of_a_user(
+        "container-ids of another user, held and reserved", intruding.client_ids
+    ),
+    "close-existing": _of_a_user(
+        "sole use of another user's container-id", intruding.close_existing
+    ),
+    "subscriptions": _of_a_user(
+        "resuming and replacing another user's subscription", intruding.subscriptions
+    ),
+    "lookups": _of_a_user("looking another user's subscription up", intruding.lookups),
+    "user-id": _of_a_user("messages in another user's name", forging.user_ids),
+    "reply-to": _of_a_user("another user's queues as reply addresses", forging.reply_to),
+    "dead-letters": _of_a_user("messages that the broker moves", forging.dead_letters),
+}
+"""Attacks of one user on another, each beside a healthy client of the user that is attacked."""
 
 ATTACKS: Final[dict[str, Attack]] = {
     "hoarding": Attack(
@@ -89,4 +120,5 @@ ATTACKS: Final[dict[str, Attack]] = {
         waits_on=(SQLITE,),
         disk_mib=filling.DISK_MIB,
     ),
+    **OF_USERS,
 }

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Final, Self
 
 MEBIBYTE: Final = 1024 * 1024
@@ -114,5 +115,11 @@ class Attack:
     """The requests of the healthy clients, by kind; the first is the one in the table."""
     waits_on: tuple[str, ...] = ()
     """Stores on which all producers wait meanwhile, as documented, even the healthy one."""
+    prepare: Callable[[Path], None] | None = None
+    """Writes the files that `settings` name into the broker's folder; None if there are none."""
     disk_mib: int = 0
     """Size in MiB of a separate disk for the store; 0 for no such disk, and none is filled."""
+
+    def has_users(self) -> bool:
+        """Return whether the broker has users, so that healthy clients need a password."""
+        return "user = " in self.settings or "users_file = " in self.settings

@@ -59,6 +59,8 @@ def broker_for(attack: Attack, store: str, setup: Setup) -> Iterator[tuple[Broke
         folder = Path(stack.enter_context(made))
         config = folder / "broker.toml"
         program = [*setup.program, "serve", "--port", "0", "--config", str(config)]
+        if attack.prepare is not None:
+            attack.prepare(folder)
         place = folder / "store"
         place.mkdir()
         if attack.disk_mib:
@@ -92,7 +94,7 @@ async def healthy_clients(attack: Attack, broker: BrokerProcess) -> AsyncIterato
         for kind in attack.probes:
             url = broker.http_url if kind == "http" else broker.url
             probes[kind] = await Probe.start(
-                kind, urlsplit(url).port or 0, has_users="user = " in attack.settings
+                kind, urlsplit(url).port or 0, has_users=attack.has_users()
             )
         yield probes
     finally:

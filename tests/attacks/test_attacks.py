@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.attacks.catalogue import ATTACKS
-from tests.attacks.plan import MEMORY, SQLITE
-from tests.attacks.run import Setup, run
+from tests.attacks.catalogue import ATTACKS, OF_USERS
+from tests.attacks.flooding import linger
+from tests.attacks.plan import MEMORY, SQLITE, Deadline, Site
+from tests.attacks.programs import Probe
+from tests.attacks.run import START_S, Setup, broker_for, healthy_clients, run
+from tests.attacks.verdict import told_problems
 from tests.interop.broker_process import command
 
 CHEAP: Final = [
@@ -36,3 +41,29 @@ async def test_a_short_attack_is_withstood(name: str, store: str, seconds: float
     assert result.problems() == []
     assert result.resident is not None
     assert result.healthy["request"].during.count > 0
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("SEC-03", "SEC-04", "SEC-10")
+async def test_no_user_harms_another() -> None:
+    """All attacks of users, once each, on one broker beside one healthy client."""
+    some = next(iter(OF_USERS.values()))
+    problems: dict[str, list[str]] = {}
+    with broker_for(some, MEMORY, Setup(program=command(), seconds=0)) as (broker, _):
+        async with healthy_clients(some, broker) as probes:
+            healthy = probes["request"]
+            await linger(Deadline(START_S), lambda: bool(healthy.samples))
+            site = Site(port=urlsplit(broker.url).port or 0, seconds=0)
+            for name, attack in OF_USERS.items():
+                reached = await attack.work(site)
+                problems[name] = reached.problems + told_problems(attack, reached)
+                ended_s = time.monotonic()
+                await linger(Deadline(START_S), lambda: _is_decided(healthy, ended_s))  # noqa: B023
+                problems[name] += healthy.errors
+                assert healthy.served_since(ended_s), name
+    assert problems == {name: [] for name in OF_USERS}
+
+
+def _is_decided(healthy: Probe, since_s: float) -> bool:
+    """Return whether the client was served since that moment, or has met an error."""
+    return bool(healthy.errors) or healthy.served_since(since_s)
