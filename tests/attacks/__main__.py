@@ -1,4 +1,4 @@
-"""`python -m tests.attacks`: attack a broker in twelve ways, and print the results as a table.
+"""`python -m tests.attacks`: attack a broker in many ways, and print the results as a table.
 
 Each attack has a fresh broker, an attacker and a healthy client, all processes of their own on
 127.0.0.1. The exit status is 1 if one of them failed.
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.attacks.attacker import FILES_WANTED
-from tests.attacks.catalogue import ATTACKS, BOTH
+from tests.attacks.catalogue import ATTACKS, BOTH, GROUPS
 from tests.attacks.run import Setup, run
 from tests.attacks.verdict import ALLOWANCE_MIB, INTERPRETED_FACTOR, P99_MAX_MS, Result, table
 from tests.bench import machine
@@ -25,16 +25,28 @@ SECONDS: Final = 15.0
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    names = "\n".join(f"  {name:<17} {attack.words}" for name, attack in ATTACKS.items())
+    names = "\n".join(f"  {name:<17} all of: {', '.join(group)}" for name, group in GROUPS.items())
+    names += "\n" + "\n".join(f"  {name:<17} {attack.words}" for name, attack in ATTACKS.items())
     parser = argparse.ArgumentParser(
         prog="python -m tests.attacks",
         description=f"{__doc__}\n{names}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", action="append", choices=ATTACKS, help="one (repeatable)")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=[*ATTACKS, *GROUPS],
+        help="one, or one group (repeatable)",
+    )
     parser.add_argument("--store", choices=BOTH, help="only on that one")
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help="of each; default %(default)s"
+    )
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=1.0,
+        help="of the logins and handshakes that attacks count; default all of them",
     )
     parser.add_argument(
         "--broker",
@@ -57,6 +69,11 @@ def program(asked: argparse.Namespace) -> list[str]:
     return [str(path)]
 
 
+def chosen(only: Sequence[str] | None) -> list[str]:
+    """Return the names of the attacks to run; `only` has names and groups, None for all."""
+    return [name for each in only or ATTACKS for name in GROUPS.get(each, [each])]
+
+
 def say(result: Result) -> None:
     """Print the result to standard error, as progress while the table is not complete."""
     print(f"{result.name} ({result.store}): {result.verdict()}", file=sys.stderr, flush=True)
@@ -67,10 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parsed(arguments)
     results = []
     try:
-        setup = Setup(program=program(asked), seconds=asked.seconds)
+        setup = Setup(program=program(asked), seconds=asked.seconds, share=asked.share)
         facts = machine.description()
         machine.raise_file_limit(FILES_WANTED)
-        for name in asked.only or ATTACKS:
+        for name in chosen(asked.only):
             attack = ATTACKS[name]
             for store in attack.stores:
                 if asked.store in (None, store):

@@ -13,7 +13,7 @@ from tests.attacks.catalogue import ATTACKS
 from tests.attacks.plan import Site
 from tests.bench.machine import raise_file_limit
 
-FILES_WANTED: Final = 4096
+FILES_WANTED: Final = 8192
 
 
 def main() -> None:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, UNAUTHORIZED_ACCESS
-from tests.attacks import entering, filling, forging, holding, intruding, users, waiting
+from tests.attacks import (
+    arriving,
+    entering,
+    filling,
+    forging,
+    holding,
+    idling,
+    intruding,
+    users,
+    waiting,
+)
 from tests.attacks.plan import MEBIBYTE, MEMORY, PASSWORD, SQLITE, USER, Attack, Work
 
 BOTH: Final = (SQLITE, MEMORY)
@@ -45,6 +56,49 @@ OF_USERS: Final[dict[str, Attack]] = {
     "dead-letters": _of_a_user("messages that the broker moves", forging.dead_letters),
 }
 """Attacks of one user on another, each beside a healthy client of the user that is attacked."""
+
+GROWN_MIB: Final = 10.0
+"""Most MiB that logins and failed handshakes leave behind, however many there are (G11, G12)."""
+
+QUIET: Final = '[log]\nlevel = "warning"\n'
+"""The log is kept by this program: a line for each of a million logins would fill its memory."""
+
+
+def _counted(words: str, work: Work, settings: str = "") -> Attack:
+    """Return an attack that makes a number of connections, however long that takes."""
+    return Attack(
+        words=words,
+        work=work,
+        settings=settings + QUIET,
+        probes=("request", "login"),
+        lasts_s=3600.0,
+        grown_mib=GROWN_MIB,
+    )
+
+
+def _silent(count: int, work: Work, peak_mib: float) -> Attack:
+    return Attack(
+        words=f"{count:,} connections that do not log in",
+        work=work,
+        settings=WITH_A_USER.replace("limit_loopback = false\n", ""),
+        probes=("request", "login"),
+        peak_mib=peak_mib,
+    )
+
+
+BEFORE_LOGIN: Final[dict[str, Attack]] = {
+    "handshakes": replace(
+        _counted("10,000 failed TLS handshakes", arriving.handshakes, arriving.TLS),
+        prepare=arriving.write_certificate,
+        probes=("request", "tls"),
+    ),
+    "logins-anonymous": _counted("1,000,000 logins without a name", arriving.logins_anonymous),
+    "logins-scram": _counted("100,000 logins by SCRAM", arriving.logins_scram, WITH_A_USER),
+    "logins-plain": _counted("10,000 logins by PLAIN", arriving.logins_plain, WITH_A_USER),
+    "silent-1000": _silent(1000, idling.silent_1000, 64.0),
+    "silent-5000": _silent(5000, idling.silent_5000, 320.0),
+}
+"""Attacks by numbers of connections, each with a bound on the memory that they cost."""
 
 ATTACKS: Final[dict[str, Attack]] = {
     "hoarding": Attack(
@@ -121,4 +175,7 @@ ATTACKS: Final[dict[str, Attack]] = {
         disk_mib=filling.DISK_MIB,
     ),
     **OF_USERS,
+    **BEFORE_LOGIN,
 }
+
+GROUPS: Final = {"of-users": OF_USERS, "before-login": BEFORE_LOGIN}

@@ -24,13 +24,20 @@ class Site:
     port: int
     seconds: float
     http_port: int = 0
+    tls_port: int = 0
     memory_max: int = 0
     disk: str = ""
     """The folder of the store, if the attack may fill its disk."""
+    share: float = 1.0
+    """The fraction of logins or handshakes to make, in attacks that count them."""
 
     def deadline(self) -> Deadline:
         """Return the end of this attack, counted from now."""
         return Deadline(self.seconds)
+
+    def share_of(self, count: int) -> int:
+        """Return the number of logins or handshakes to make of a full attack's `count`."""
+        return max(1, round(count * self.share))
 
     def encoded(self) -> str:
         """Return the site as an argument of a program."""
@@ -115,6 +122,12 @@ class Attack:
     """The requests of the healthy clients, by kind; the first is the one in the table."""
     waits_on: tuple[str, ...] = ()
     """Stores on which all producers wait meanwhile, as documented, even the healthy one."""
+    lasts_s: float = 0.0
+    """Seconds that an attack may take in addition, if it lasts as long as its counts need."""
+    grown_mib: float = 0.0
+    """Most MiB by which resident memory may have grown after the quiet time; 0 for no bound."""
+    peak_mib: float = 0.0
+    """Most MiB by which resident memory may grow meanwhile; 0 for no bound but memory_max."""
     prepare: Callable[[Path], None] | None = None
     """Writes the files that `settings` name into the broker's folder; None if there are none."""
     disk_mib: int = 0

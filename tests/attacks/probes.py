@@ -11,10 +11,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import ssl
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Final
 
 from broker.amqp.outcomes import Accepted
@@ -36,7 +38,7 @@ CREDIT: Final = 100
 BODY: Final = bytes(100)
 OK: Final = b"HTTP/1.1 200"
 
-EVERY_MS: Final = {"request": 10.0, "login": 200.0, "http": 200.0}
+EVERY_MS: Final = {"request": 10.0, "login": 200.0, "tls": 200.0, "http": 200.0}
 """Milliseconds from one request of a kind to the next, if the broker answers in time."""
 
 Request = Callable[[], Awaitable[None]]
@@ -89,6 +91,16 @@ async def logins(options: Options) -> AsyncIterator[Request]:
 
 
 @asynccontextmanager
+async def logins_over_tls(options: Options) -> AsyncIterator[Request]:
+    """Yield the request of `logins` over TLS; the certificate is of this run, and not checked."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    async with logins(replace(options, context=context)) as once:
+        yield once
+
+
+@asynccontextmanager
 async def gets(options: Options) -> AsyncIterator[Request]:
     """Yield a request: connect, GET /livez, and read the answer."""
 
@@ -109,6 +121,7 @@ async def gets(options: Options) -> AsyncIterator[Request]:
 PROBES: Final[dict[str, Callable[[Options], AbstractAsyncContextManager[Request]]]] = {
     "request": requests,
     "login": logins,
+    "tls": logins_over_tls,
     "http": gets,
 }
 

@@ -38,13 +38,17 @@ LINES_SHOWN: Final = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """The command of the broker under attack, and the times of the phases in seconds."""
+    """The command of the broker under attack, and the times of the phases in seconds.
+
+    `share` is the fraction of their counts that counted attacks make.
+    """
 
     program: Sequence[str]
     seconds: float
     memory_max_mib: int = 256
     rest_s: float = REST_S
     quiet_s: float = QUIET_S
+    share: float = 1.0
 
     def environment(self) -> dict[str, str]:
         """Return the variables with which the checkout's broker is found, or an installed one."""
@@ -92,14 +96,41 @@ async def healthy_clients(attack: Attack, broker: BrokerProcess) -> AsyncIterato
     probes: dict[str, Probe] = {}
     try:
         for kind in attack.probes:
-            url = broker.http_url if kind == "http" else broker.url
             probes[kind] = await Probe.start(
-                kind, urlsplit(url).port or 0, has_users=attack.has_users()
+                kind, port_of(broker, kind), has_users=attack.has_users()
             )
         yield probes
     finally:
         for probe in probes.values():
             await probe.end()
+
+
+def port_of(broker: BrokerProcess, kind: str = "") -> int:
+    """Return the port for a kind of healthy client; 0 if the broker does not listen for it."""
+    other = {"http": broker.http_url, "tls": broker.listeners.get("tls", "")}
+    return urlsplit(other.get(kind, broker.url)).port or 0
+
+
+def site_of(broker: BrokerProcess, setup: Setup, *, disk: str = "", share: float = 0.0) -> Site:
+    """Return the arguments of an attacker; a `share` overrides that of `setup`."""
+    return Site(
+        port=port_of(broker),
+        http_port=port_of(broker, "http"),
+        tls_port=port_of(broker, "tls"),
+        seconds=setup.seconds,
+        memory_max=setup.memory_max_mib * MEBIBYTE,
+        disk=disk,
+        share=share or setup.share,
+    )
+
+
+def resident_of(broker: BrokerProcess, before_mib: float) -> Resident:
+    """Return the resident memory before an attack, since then at its peak, and now."""
+    return Resident(
+        before_mib=before_mib,
+        peak_mib=resident_mib(broker.pid, "VmHWM"),
+        after_mib=resident_mib(broker.pid),
+    )
 
 
 async def run(name: str, attack: Attack, store: str, *, setup: Setup) -> Result:
@@ -133,15 +164,10 @@ async def _attacked(
     peak_anew(broker.pid)
     before_mib = resident_mib(broker.pid)
     began_s = time.monotonic()
-    site = Site(
-        port=urlsplit(broker.url).port or 0,
-        http_port=urlsplit(broker.http_url).port or 0,
-        seconds=setup.seconds,
-        memory_max=setup.memory_max_mib * MEBIBYTE,
-        disk=folder,
-    )
+    site = site_of(broker, setup, disk=folder)
     try:
-        result.reached = await attacked(result.name, site, setup.seconds + OVERTIME_S)
+        patience_s = setup.seconds + OVERTIME_S + result.attack.lasts_s
+        result.reached = await attacked(result.name, site, patience_s)
     except Failure as failure:
         result.broken.append(f"the attacker: {failure}")
     ended_s = time.monotonic()
@@ -150,11 +176,7 @@ async def _attacked(
         lines = broker.log.read_text().splitlines()[-LINES_SHOWN:]
         result.broken.append(f"the broker ended with {broker.wait()}: {' / '.join(lines)}")
         return
-    result.resident = Resident(
-        before_mib=before_mib,
-        peak_mib=resident_mib(broker.pid, "VmHWM"),
-        after_mib=resident_mib(broker.pid),
-    )
+    result.resident = resident_of(broker, before_mib)
     for kind, probe in probes.items():
         await probe.finish()
         result.healthy[kind] = healthy(kind, probe, attack=(began_s, ended_s))

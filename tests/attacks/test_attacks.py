@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Final
-from urllib.parse import urlsplit
 
 import pytest
 
-from tests.attacks.catalogue import ATTACKS, OF_USERS
+from tests.attacks.attacker import FILES_WANTED
+from tests.attacks.catalogue import ATTACKS, BEFORE_LOGIN, OF_USERS, WITH_A_USER
 from tests.attacks.flooding import linger
-from tests.attacks.plan import MEMORY, SQLITE, Deadline, Site
-from tests.attacks.programs import Probe
-from tests.attacks.run import START_S, Setup, broker_for, healthy_clients, run
-from tests.attacks.verdict import told_problems
+from tests.attacks.plan import MEMORY, SQLITE, Deadline
+from tests.attacks.programs import Probe, peak_anew, resident_mib
+from tests.attacks.run import (
+    START_S,
+    Setup,
+    broker_for,
+    healthy_clients,
+    resident_of,
+    run,
+    site_of,
+)
+from tests.attacks.verdict import growth_problems, told_problems
+from tests.bench.machine import raise_file_limit
 from tests.interop.broker_process import command
 
 CHEAP: Final = [
@@ -43,17 +53,52 @@ async def test_a_short_attack_is_withstood(name: str, store: str, seconds: float
     assert result.healthy["request"].during.count > 0
 
 
+SHARES: Final = {
+    "handshakes": 0.01,
+    "logins-anonymous": 0.0005,
+    "logins-scram": 0.002,
+    "logins-plain": 0.02,
+    "silent-1000": 1.0,
+}
+"""Attacks by numbers of connections, and the fraction of these that the suite makes."""
+
+BOTH_LOGINS: Final = "allow_anonymous = true\n"
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("SEC-01", "SEC-02", "SEC-05")
+async def test_connections_before_their_login_take_little_memory() -> None:
+    """On one broker that offers all of TLS, SCRAM, PLAIN and ANONYMOUS, one after another."""
+    settings = BOTH_LOGINS + WITH_A_USER + BEFORE_LOGIN["handshakes"].settings
+    some = replace(BEFORE_LOGIN["handshakes"], settings=settings)
+    setup = Setup(program=command(), seconds=0)
+    raise_file_limit(FILES_WANTED)
+    problems: dict[str, list[str]] = {}
+    with broker_for(some, MEMORY, setup) as (broker, _):
+        async with healthy_clients(some, broker) as probes:
+            await linger(Deadline(START_S), lambda: all(each.samples for each in probes.values()))
+            for name, share in SHARES.items():
+                peak_anew(broker.pid)
+                before_mib = resident_mib(broker.pid)
+                reached = await BEFORE_LOGIN[name].work(site_of(broker, setup, share=share))
+                resident = resident_of(broker, before_mib)
+                problems[name] = reached.problems + growth_problems(resident, BEFORE_LOGIN[name])
+                problems[name] += [error for each in probes.values() for error in each.errors]
+    assert problems == {name: [] for name in SHARES}
+
+
 @pytest.mark.slow
 @pytest.mark.requirement("SEC-03", "SEC-04", "SEC-10")
 async def test_no_user_harms_another() -> None:
     """All attacks of users, once each, on one broker beside one healthy client."""
     some = next(iter(OF_USERS.values()))
     problems: dict[str, list[str]] = {}
-    with broker_for(some, MEMORY, Setup(program=command(), seconds=0)) as (broker, _):
+    setup = Setup(program=command(), seconds=0)
+    with broker_for(some, MEMORY, setup) as (broker, _):
         async with healthy_clients(some, broker) as probes:
             healthy = probes["request"]
             await linger(Deadline(START_S), lambda: bool(healthy.samples))
-            site = Site(port=urlsplit(broker.url).port or 0, seconds=0)
+            site = site_of(broker, setup)
             for name, attack in OF_USERS.items():
                 reached = await attack.work(site)
                 problems[name] = reached.problems + told_problems(attack, reached)

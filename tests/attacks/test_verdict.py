@@ -84,6 +84,16 @@ BREACHES: Final = [
         "does not name some_max",
         id="the setting is not named",
     ),
+    pytest.param(
+        {"attack": replace(ATTACK, grown_mib=259.0)},
+        "RSS grew by 260.0 MiB for good, 259 are allowed",
+        id="too much memory left behind",
+    ),
+    pytest.param(
+        {"attack": replace(ATTACK, peak_mib=343.0)},
+        "RSS grew by 344.0 MiB meanwhile, 343 are allowed",
+        id="too much memory meanwhile",
+    ),
     pytest.param({"broken": ["the broker ended with 1"]}, "ended with 1", id="the broker died"),
 ]
 
@@ -93,6 +103,11 @@ def test_a_broken_promise_fails_and_is_named(change: dict[str, object], expected
     broken = replace(result(), **change)  # type: ignore[arg-type]
     assert broken.is_failed()
     assert expected in broken.verdict()
+
+
+def test_growth_at_its_bounds_is_ok() -> None:
+    attack = replace(ATTACK, grown_mib=260.0, peak_mib=344.0)
+    assert replace(result(), attack=attack).verdict() == "ok"
 
 
 def test_what_the_attacker_found_broken_fails() -> None:

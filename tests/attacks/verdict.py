@@ -12,7 +12,7 @@ from tests.attacks.plan import Attack, Reached
 ALLOWANCE_MIB: Final = 128.0
 """Resident MiB in addition to memory_max: the program, the allocator's reserves, sockets."""
 
-P99_MAX_MS: Final = {"request": 100.0, "login": 1000.0, "http": 1000.0}
+P99_MAX_MS: Final = {"request": 100.0, "login": 1000.0, "tls": 1000.0, "http": 1000.0}
 """Maximum p99 of a healthy client's requests during the attack, by kind, compiled."""
 
 INTERPRETED_FACTOR: Final = 20.0
@@ -62,6 +62,7 @@ class Result:
         """Return a text about each broken promise, except those about time."""
         found = [*self.broken, *self.reached.problems]
         found += memory_problems(self.resident, self.memory_max_mib)
+        found += growth_problems(self.resident, self.attack)
         for kind, healthy in self.healthy.items():
             found += service_problems(kind, healthy)
         return found + told_problems(self.attack, self.reached)
@@ -109,12 +110,27 @@ class Result:
 
 
 def memory_problems(resident: Resident | None, memory_max_mib: float) -> list[str]:
-    """Check the peak; the memory after the quiet time is shown, and not checked."""
+    """Check the peak."""
     most = memory_max_mib + ALLOWANCE_MIB
     if resident is None or resident.peak_mib <= most:
         return []
     allowed = f"memory_max {memory_max_mib:,.0f} and {ALLOWANCE_MIB:.0f} beside it"
     return [f"RSS reached {resident.peak_mib:,.0f} MiB, where {allowed} are allowed"]
+
+
+def growth_problems(resident: Resident | None, attack: Attack) -> list[str]:
+    """Check the growth at the peak and after the quiet time, if an attack has bounds for them."""
+    if resident is None:
+        return []
+    found = []
+    for when, reached_mib, most in (
+        ("meanwhile", resident.peak_mib, attack.peak_mib),
+        ("for good", resident.after_mib, attack.grown_mib),
+    ):
+        grown_mib = reached_mib - resident.before_mib
+        if 0 < most < grown_mib:
+            found.append(f"RSS grew by {grown_mib:,.1f} MiB {when}, {most:,.0f} are allowed")
+    return found
 
 
 def service_problems(kind: str, healthy: Healthy) -> list[str]:

@@ -5,9 +5,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 from base64 import b64decode, b64encode
+from functools import lru_cache
 from typing import Final
 
 from broker.security.scram_verifier import ScramHash
+
+
+@lru_cache(maxsize=16)
+def _salted(digest: str, password: bytes, salt: str, iterations: int) -> bytes:
+    """Return the salted password, which takes milliseconds: clients that log in often keep it."""
+    return hashlib.pbkdf2_hmac(digest, password, b64decode(salt), iterations)
 
 
 class FormulaClient:
@@ -30,9 +37,7 @@ class FormulaClient:
         """Return the client's proof, in answer to the server's first message."""
         parts = dict(each.split("=", 1) for each in server_first.decode().split(","))
         assert list(parts) == ["r", "s", "i"], "Qpid JMS reads no other order"
-        salted = hashlib.pbkdf2_hmac(
-            self._digest, self._password, b64decode(parts["s"]), int(parts["i"])
-        )
+        salted = _salted(self._digest, self._password, parts["s"], int(parts["i"]))
         client_key = hmac.digest(salted, b"Client Key", self._digest)
         stored_key = hashlib.new(self._digest, client_key).digest()
         without_proof = f"c={b64encode(self._header.encode()).decode()},r={parts['r']}"
