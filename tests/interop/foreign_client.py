@@ -137,10 +137,12 @@ def run(
     broker: Broker,
     strict: Broker,
     secured: SecuredBroker | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Report:
     """Run a program to its end, for RUN_SECONDS at most; its output stays in `folder`.
 
-    The program's lines say whether a case passed, not its exit code.
+    `variables` are added to its environment. The program's lines say whether a case passed, not
+    its exit code.
     """
     lines = folder / "cases.txt"
     printed = folder / "printed.txt"
@@ -149,6 +151,7 @@ def run(
         "BROKER_STRICT_URL": strict.url,
         "BROKER_USER": USER,
         "BROKER_PASSWORD": PASSWORD,
+        **(variables or {}),
     }
     if secured is not None:
         environment |= {

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.interop.broker_process import ROOT, Broker
+from tests.interop.broker_process import ROOT, Broker, BrokerProcess
 from tests.interop.foreign_client import ForeignClient, Report, install, run, selected
+from tests.support.token_server import token_server
+from tests.support.tokens import AUDIENCE, ISSUER, TokenIssuer
 
 pytestmark = pytest.mark.slow
 
@@ -29,11 +33,32 @@ def installed() -> Path:
     return place
 
 
+SETTINGS: Final = f"""
+[oauth]
+issuer = "{ISSUER}"
+audience = "{AUDIENCE}"
+jwks = "jwks.json"
+"""
+
+
+@pytest.fixture(scope="session")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Yield the variables that name a broker which takes tokens, and their issuer."""
+    folder = tmp_path_factory.mktemp("token-broker")
+    issuer = TokenIssuer()
+    (folder / "jwks.json").write_bytes(issuer.jwks())
+    process = BrokerProcess(folder, settings=SETTINGS)
+    with token_server(issuer) as url:
+        yield {"BROKER_TOKENS": urlsplit(process.url).netloc, "TOKEN_ISSUER": url}
+    assert process.stop() == 0
+
+
 @pytest.fixture(scope="session")
 def report(
     request: pytest.FixtureRequest,
     broker: Broker,
     strict_broker: Broker,
+    tokens: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Report:
     """Return the results of the selected cases, which run when this is first asked for."""
@@ -43,7 +68,7 @@ def report(
     program = [sys.executable, "-m", "tests.interop.pyamqp.main", *cases]
     folder = tmp_path_factory.mktemp("pyamqp")
     command = ["env", f"PYTHONPATH={path}", *program]
-    return run(command, folder, broker=broker, strict=strict_broker)
+    return run(command, folder, broker=broker, strict=strict_broker, variables=tokens)
 
 
 @pytest.mark.parametrize("case", CLIENT.cases())

@@ -17,6 +17,7 @@ from azure.servicebus._pyamqp.constants import ReceiverSettleMode, SenderSettleM
 from azure.servicebus._pyamqp.endpoints import Source, Target
 from azure.servicebus._pyamqp.message import Header, Message, Properties
 
+from tests.interop.pyamqp import claims
 from tests.interop.pyamqp.harness import SOON, Inbox, Relay, Scene, refused, run_all, shows
 
 # ---- connections
@@ -320,4 +321,5 @@ def receiver_returns(scene: Scene) -> None:
 
 
 if __name__ == "__main__":
+    assert claims.BROKER, "the cases of claims are registered"
     run_all(sys.argv[1:])
