@@ -36,8 +36,14 @@ READER_PASSWORD: Final = "daisy"
 SCRAM_512: Final = "scram512"
 """A user who may log in by SCRAM-SHA-512 only."""
 
+SUITE: Final = "suite"
+"""A user of the role application, who may log in by SCRAM-SHA-512 only: of the JMS suite."""
+
+SUITE_PASSWORD: Final = "poppy"
+
 APPLICATIONS: Final = {
     SCRAM_512: "rose",
+    SUITE: SUITE_PASSWORD,
     "hasty": "violet",
     "mistyped": "clover",
     "neighbour": "lily",
@@ -160,6 +166,8 @@ def _write_users(folder: Path) -> None:
     for name, password in APPLICATIONS.items():
         users.add(name, password, roles=["application"])
     text = users.file.read_text()
-    alone = f'name = "{SCRAM_512}"\n'
-    assert alone in text
-    users.file.write_text(text.replace(alone, f'{alone}mechanisms = ["SCRAM-SHA-512"]\n'))
+    for name in (SCRAM_512, SUITE):
+        alone = f'name = "{name}"\n'
+        assert alone in text
+        text = text.replace(alone, f'{alone}mechanisms = ["SCRAM-SHA-512"]\n')
+    users.file.write_text(text)

@@ -29,6 +29,9 @@ import org.junit.jupiter.api.TestInfo;
 abstract class BrokerTest {
     static final String URL = System.getProperty("broker.url", "amqp://127.0.0.1:5672");
 
+    /** How the tests log in at URL, as options such as "jms.username=shop". Empty where the broker lets everybody in. */
+    static final String LOGIN = System.getProperty("broker.login", "");
+
     /** A broker that refuses much: broker_process.py's STRICT says what. Empty where there is none. */
     static final String STRICT_URL = System.getProperty("broker.strict.url", "");
 
@@ -83,7 +86,12 @@ abstract class BrokerTest {
         for (String option : options) {
             full.append('&').append(option);
         }
-        return new JmsConnectionFactory(full.toString());
+        return new JmsConnectionFactory(withLogin(full.toString()));
+    }
+
+    /** `url`, which may have options, with the options of LOGIN. */
+    static String withLogin(String url) {
+        return LOGIN.isEmpty() ? url : url + (url.contains("?") ? '&' : '?') + LOGIN;
     }
 
     /** A factory for the strict broker; the test is skipped where there is none. */

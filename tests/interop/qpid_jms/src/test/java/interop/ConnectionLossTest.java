@@ -173,8 +173,8 @@ class ConnectionLossTest extends BrokerTest {
     @Tag("CON-04")
     @Tag("RCV-08")
     void failover() throws Exception {
-        JmsConnectionFactory factory = new JmsConnectionFactory(
-            "failover:(" + proxy.url() + ")?jms.clientID=" + name() + "&failover.reconnectDelay=10&failover.maxReconnectDelay=100");
+        JmsConnectionFactory factory = new JmsConnectionFactory(withLogin(
+            "failover:(" + proxy.url() + ")?jms.clientID=" + name() + "&failover.reconnectDelay=10&failover.maxReconnectDelay=100"));
         Connection connection = keep(factory.createConnection());
         connection.start();
         Session session = connection.createSession();

@@ -14,18 +14,20 @@ import java.util.List;
 /** A TCP proxy on loopback before the broker whose connections a test can cut, as a broken network would. */
 final class CutProxy implements AutoCloseable {
     private final ServerSocket listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    private final String scheme;
     private final InetSocketAddress broker;
     private final List<Socket> sockets = new ArrayList<>();
     private long allowed = Long.MAX_VALUE;
 
     CutProxy(String brokerUrl) throws IOException {
         URI uri = URI.create(brokerUrl);
+        scheme = uri.getScheme();
         broker = new InetSocketAddress(uri.getHost(), uri.getPort());
         daemon(this::accept);
     }
 
     String url() {
-        return "amqp://127.0.0.1:" + listener.getLocalPort();
+        return scheme + "://127.0.0.1:" + listener.getLocalPort();
     }
 
     /** Reset every connection, on both sides, without a word of AMQP; new ones are still accepted. */

@@ -50,7 +50,7 @@ class FailoverTest extends BrokerTest {
     /** A started connection through the proxy, of the client `clientId`, or of nobody where that is empty. */
     private Connection reconnecting(String clientId) throws JMSException {
         String options = "failover.reconnectDelay=5&failover.initialReconnectDelay=0&jms.requestTimeout=" + CLIENT_PATIENCE;
-        JmsConnectionFactory factory = new JmsConnectionFactory("failover:(" + proxy.url() + ")?" + options);
+        JmsConnectionFactory factory = new JmsConnectionFactory(withLogin("failover:(" + proxy.url() + ")?" + options));
         Connection made = factory.createConnection();
         if (!clientId.isEmpty()) {
             made.setClientID(clientId);

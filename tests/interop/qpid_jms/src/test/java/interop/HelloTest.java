@@ -65,7 +65,7 @@ class HelloTest extends BrokerTest {
     @Tag("DST-01")
     @Tag("RCV-05")
     void helloWorld() {
-        assertEquals("a book", hello(URL, name()));
+        assertEquals("a book", hello(withLogin(URL), name()));
     }
 
     @Test
@@ -74,7 +74,7 @@ class HelloTest extends BrokerTest {
     void listener() throws Exception {
         List<String> received = new ArrayList<>();
         CountDownLatch missing = new CountDownLatch(2);
-        try (JMSContext listening = listen(URL, name(), received, missing)) {
+        try (JMSContext listening = listen(withLogin(URL), name(), received, missing)) {
             fill("a", "b");
             assertTrue(missing.await(SOON, TimeUnit.MILLISECONDS));
             assertEquals(List.of("a", "b"), received);
@@ -85,10 +85,10 @@ class HelloTest extends BrokerTest {
     @DisplayName("a durable subscription receives what was sent while it had no consumer")
     @Tag("SUB-02")
     void durableSubscription() {
-        subscribe(URL, name(), 1);
+        subscribe(withLogin(URL), name(), 1);
         try (JMSContext context = factory(URL).createContext()) {
             context.createProducer().send(context.createTopic(name()), "it rains");
         }
-        assertEquals("it rains", subscribe(URL, name(), SOON));
+        assertEquals("it rains", subscribe(withLogin(URL), name(), SOON));
     }
 }
