@@ -9,10 +9,11 @@ from typing import Final
 
 import pytest
 
-from tests.interop.broker_process import Broker, BrokerProcess
+from tests.interop.broker_process import Broker, BrokerProcess, environment
 from tests.interop.conftest import not_available
 from tests.interop.foreign_client import ForeignClient, Report, install, run, selected
-from tests.interop.secured_broker import SecuredBroker
+from tests.interop.secured_broker import SHOP, SHOP_PASSWORD, SecuredBroker
+from tests.support.certificates import SERVER_NAME
 from tests.support.ports import free_port
 
 pytestmark = pytest.mark.slow
@@ -60,19 +61,50 @@ name = "web"
 kind = "ws"
 port = {port}
 """
+WEB_TLS: Final = """
+[[listener]]
+name = "web"
+kind = "wss"
+port = {port}
+
+[listener.tls]
+certificate = "server.pem"
+key = "server.key"
+"""
 
 
 @pytest.mark.requirement("SEC-06")
 def test_rhea_over_websocket(tmp_path: Path) -> None:
     """The WebSocket is that of Node.js, which has the interface of browsers."""
     CLIENT.need()
-    (tmp_path / "node_modules").symlink_to(installed() / "node_modules")
-    shutil.copy(CLIENT.folder / "websocket.js", tmp_path)
     port = free_port()
     broker = BrokerProcess(tmp_path, settings=WEB.format(port=port))
+    _sends_over_websocket(tmp_path, f"ws://127.0.0.1:{port}", broker)
+
+
+@pytest.mark.requirement("SEC-06")
+def test_rhea_over_websocket_with_tls(tmp_path: Path) -> None:
+    CLIENT.need()
+    port = free_port()
+    broker = SecuredBroker(tmp_path, settings=WEB_TLS.format(port=port))
+    _sends_over_websocket(
+        tmp_path,
+        f"wss://{SERVER_NAME}:{port}",
+        broker,
+        NODE_EXTRA_CA_CERTS=broker.file("ca.pem"),
+        JMS_BROKER_USER=SHOP,
+        JMS_BROKER_PASSWORD=SHOP_PASSWORD,
+    )
+
+
+def _sends_over_websocket(folder: Path, url: str, broker: BrokerProcess, **variables: str) -> None:
+    """Send and receive by websocket.js, run with `variables`; then stop the broker."""
+    (folder / "node_modules").symlink_to(installed() / "node_modules")
+    shutil.copy(CLIENT.folder / "websocket.js", folder)
     done = subprocess.run(
-        ["node", *_flag(), "websocket.js", f"ws://127.0.0.1:{port}"],
-        cwd=tmp_path,
+        ["node", *_flag(), "websocket.js", url],
+        cwd=folder,
+        env=environment(**variables),
         capture_output=True,
         text=True,
         timeout=60,
