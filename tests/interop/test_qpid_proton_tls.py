@@ -66,7 +66,9 @@ def test_a_login_over_tls_sends_and_receives(
     ("login", "ca", "shown", "told"),
     [
         pytest.param("", "ca", "", "Authentication failed \\[mech=none", id="no certificate"),
-        pytest.param("", "ca", "stranger", "Authentication failed \\[mech=none", id="no user's certificate"),
+        pytest.param(
+            "", "ca", "stranger", "Authentication failed \\[mech=none", id="no user's certificate"
+        ),
         pytest.param(SHOPPING, "ca", "foreign", "unknown ca", id="another authority's certificate"),
         pytest.param(SHOPPING, "other", "", "certificate verify failed", id="an untrusted broker"),
     ],
