@@ -59,7 +59,7 @@ class Visit:
         if block.title:
             file = self._folder / block.title
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(self._here(block.text))
+            file.write_text(self.here(block.text))
         elif block.language == "console":
             for command in commands(block):
                 self.run(command)
@@ -78,7 +78,7 @@ class Visit:
             self._serve(command)
         else:
             done = subprocess.run(
-                ["bash", "-c", self._here(command.text)],
+                ["bash", "-c", self.here(command.text)],
                 cwd=self._folder,
                 env=environment(**self._variables),
                 stdin=subprocess.DEVNULL,
@@ -92,10 +92,16 @@ class Visit:
             assert done.returncode == command.status, self._told(command, printed)
             self._compare(command, printed)
 
+    def here(self, text: str) -> str:
+        """Return a text of the page with the ports of this visit."""
+        for printed, port in self._ports.items():
+            text = re.sub(rf"\b{printed}\b", port, text)
+        return text
+
     def _serve(self, command: Command) -> None:
         """Start the broker in the background; it stops at `^C`, or when the page starts another."""
         self.end()
-        words = re.sub(r"jms-broker serve", "exec \\g<0>", self._here(command.text))
+        words = re.sub(r"jms-broker serve", "exec \\g<0>", self.here(command.text))
         program = ["bash", "-c", f"cd {shlex.quote(str(self._folder))} && {words}"]
         try:
             self._broker = BrokerProcess(
@@ -115,12 +121,6 @@ class Visit:
     def _told(self, command: Command, printed: str) -> str:
         log = self._log.read_text()[-2000:] if self._log.exists() else ""
         return f"{self._name}:{command.line}: {command.text}\nprinted:\n{printed}\nlog:\n{log}"
-
-    def _here(self, text: str) -> str:
-        """Return a text of the page with the ports of this visit."""
-        for printed, port in self._ports.items():
-            text = re.sub(rf"\b{printed}\b", port, text)
-        return text
 
     def _there(self, text: str) -> str:
         """Return an output with the ports that the page prints."""
