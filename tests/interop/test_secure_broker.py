@@ -176,7 +176,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @dataclass
 class Tally:
-    """What the clients of a load count; `changed` is notified after each."""
+    """Counts of the clients of a load; `changed` is notified after each new connection."""
 
     changed: Condition
     opened: int = 0
