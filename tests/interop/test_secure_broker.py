@@ -69,7 +69,7 @@ def until_java(found: list[Block]) -> list[Block]:
 
 # ---- certificates and rules, replaced under load
 
-SWAPS: Final = 20
+SWAPS: Final = 12
 OPENED_PER_SWAP: Final = 2
 """New connections that must have been opened after each swap, before the next."""
 
@@ -184,6 +184,15 @@ class Tally:
     stopping: bool = False
     lost: str = ""
 
+    def await_opened(self, count: int) -> None:
+        """Wait until `count` more connections are opened, or one is lost."""
+        with self.changed:
+            wanted = self.opened + count
+            is_over = self.changed.wait_for(
+                lambda: self.lost or self.opened >= wanted, timeout=SOON_S
+            )
+        assert is_over, "no new connection"
+
 
 def keep_sending(site: Site, tally: Tally) -> None:
     """Send over one connection until `tally` stops."""
@@ -226,14 +235,8 @@ def test_no_connection_is_lost_while_certificates_are_replaced(site: Site) -> No
         client.start()
     try:
         for _ in range(SWAPS):
-            before = tally.opened
             site.replace_certificate()
-            with tally.changed:
-                has_opened = tally.changed.wait_for(
-                    lambda before=before: tally.lost or tally.opened >= before + OPENED_PER_SWAP,
-                    timeout=SOON_S,
-                )
-            assert has_opened, "no new connection"
+            tally.await_opened(OPENED_PER_SWAP)
             assert not tally.lost
     finally:
         tally.stopping = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -39,6 +40,13 @@ def built() -> Path:
     return place / "target" / "hello.jar"
 
 
+def pass_on(output: Iterable[str], lines: SimpleQueue[str]) -> None:
+    """Put each line of `output` into `lines`, and an empty one at its end."""
+    for line in output:
+        lines.put(line)
+    lines.put("")
+
+
 def lines_until(wanted: str, command: list[str], folder: Path) -> list[str]:
     """Return what a program prints until the line `wanted`, or until it ends; then end it."""
     lines: SimpleQueue[str] = SimpleQueue()
@@ -47,7 +55,7 @@ def lines_until(wanted: str, command: list[str], folder: Path) -> list[str]:
     ) as process:
         output = process.stdout
         assert output is not None
-        reader = Thread(target=lambda: [*map(lines.put, output), lines.put("")])
+        reader = Thread(target=pass_on, args=(output, lines))
         reader.start()
         printed: list[str] = []
         try:
