@@ -158,13 +158,17 @@ class StoredPlaces:
 class StoredNode:
     """A queue or topic that a restart restores (DST-02).
 
-    `auto_created`: it was created because a client named it.
+    `auto_created`: it was created because a client named it. `creator` is the user of that client,
+    empty without a login; None if no client created the node, or an earlier broker did.
     """
 
-    def __init__(self, *, address: str, kind: str, auto_created: bool = False) -> None:
+    def __init__(
+        self, *, address: str, kind: str, auto_created: bool = False, creator: str | None = None
+    ) -> None:
         self.address: Final = address
         self.kind: Final = kind
         self.auto_created: Final = auto_created
+        self.creator: Final = creator
 
 
 @final

@@ -95,12 +95,12 @@ class Population(TimerCallback):
     # -- creators
 
     def created_by(self, user: str, node: Node) -> None:
-        """Count `node` as one that `user` created since the start of the broker."""
+        """Count `node` as one that `user` created."""
         node.creator = user
         self._created.setdefault(user, {})[node] = None
 
     def created(self, user: str) -> int:
-        """Return how many of the present nodes `user` has created since the start."""
+        """Return how many of the present nodes `user` has created."""
         return len(self._created.get(user, {}))
 
     def created_bytes(self, user: str) -> i64:

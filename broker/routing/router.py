@@ -151,10 +151,9 @@ class Router:
             raise NoSuchNode(f"no {kind} {name}")
         if not self.policies.of(name, kind).auto_create:
             raise NoSuchNode(f"no {kind} {name}, and it may not be created")
-        node = self.create(address.of_kind(kind), batch, owner=owner, by_client=True)
-        if creator is not None:
-            self.population.created_by(creator, node)
-        return node
+        return self.create(
+            address.of_kind(kind), batch, owner=owner, by_client=True, creator=creator
+        )
 
     def kind_of(self, address: Address) -> str:
         """Return the kind of the node that `resolve` would return; create nothing."""
@@ -238,23 +237,30 @@ class Router:
         return list(self.topics if kind == TOPIC else self.queues)
 
     def create(
-        self, address: Address, batch: Batch, *, owner: i64 = -1, by_client: bool = False
+        self,
+        address: Address,
+        batch: Batch,
+        *,
+        owner: i64 = -1,
+        by_client: bool = False,
+        creator: str | None = None,
     ) -> Node:
         """Create the node of `address`, which says its kind; a durable store restores it.
 
         A node of the class `tmp` belongs to its `owner` and ends with that connection. `by_client`:
-        a client named it. Raise InvalidAddress, NoSuchNode or LimitReached.
+        a client named it, and `creator` is its user. Raise InvalidAddress, NoSuchNode or
+        LimitReached.
         """
         addresses.check_node(address, owner=owner)
         text, kind = address.text, address.kind
         if address.durability is Durability.TMP:
-            return self._add(text, kind, owner)
+            return self._add(text, kind, owner, creator=creator)
         if by_client:
             self.population.check_auto_created()
-        node = self._add(text, kind, -1)
+        node = self._add(text, kind, -1, creator=creator)
         if by_client:
             self.population.made_by_client(node)
-        batch.add_node(StoredNode(address=text, kind=kind, auto_created=by_client))
+        batch.add_node(StoredNode(address=text, kind=kind, auto_created=by_client, creator=creator))
         if self.changes.are_recorded:
             self.changes.found.append(RoutingChange(NODE_CREATED, kind, text))
         return node
@@ -263,7 +269,7 @@ class Router:
         """Create a node that the store has, at the start of the broker."""
         if node.address in (self.topics if node.kind == TOPIC else self.queues):
             return
-        made = self._add(node.address, node.kind, -1)
+        made = self._add(node.address, node.kind, -1, creator=node.creator)
         if node.auto_created:
             self.population.made_by_client(made)
 
@@ -272,12 +278,9 @@ class Router:
 
         `creator` is the user of that connection.
         """
-        node = self._add(addresses.new_temporary(kind), kind, owner)
-        if creator is not None:
-            self.population.created_by(creator, node)
-        return node
+        return self._add(addresses.new_temporary(kind), kind, owner, creator=creator)
 
-    def _add(self, address: str, kind: str, owner: i64) -> Node:
+    def _add(self, address: str, kind: str, owner: i64, *, creator: str | None) -> Node:
         self.population.check(len(self.queues) + len(self.topics))
         policy = self.policies.of(address, kind)
         node: Node
@@ -291,6 +294,8 @@ class Router:
             raise InvalidAddress(f"{kind} is neither queue nor topic")
         if owner >= 0:
             self.population.owns(owner, node)
+        if creator is not None:
+            self.population.created_by(creator, node)
         if policy.duplicate_window > 0:
             node.duplicates = DuplicateWindow(node, self.duplicates)
         return node

@@ -82,14 +82,16 @@ def nodes(connection: Connection) -> list[StoredNode]:
     """Return every node, in the order in which they were added."""
     marks = select(MARK.c.name).where(MARK.c.name.startswith(AUTO_CREATED, autoescape=True))
     auto_created = set(connection.execute(marks).scalars())
-    rows = connection.execute(select(NODE.c.kind, NODE.c.address).order_by(NODE.c.id))
+    columns = (NODE.c.kind, NODE.c.address, NODE.c.creator)
+    rows = connection.execute(select(*columns).order_by(NODE.c.id))
     return [
         StoredNode(
             address=address,
             kind=kind,
             auto_created=mark_of(kind, address) in auto_created,
+            creator=creator,
         )
-        for kind, address in rows
+        for kind, address, creator in rows
     ]
 
 

@@ -151,7 +151,10 @@ class Index:
         if queues:
             changes.statements.append((INSERT_QUEUE, queues))
         if batch.nodes_added:
-            nodes = [(node.kind, node.address) * 2 for node in batch.nodes_added]
+            nodes = [
+                (node.kind, node.address, node.creator, node.kind, node.address)
+                for node in batch.nodes_added
+            ]
             changes.statements.append((INSERT_NODE, nodes))
             made = [node for node in batch.nodes_added if node.auto_created]
             if made:

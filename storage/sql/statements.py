@@ -51,14 +51,16 @@ INSERT_QUEUE: Final = insert(QUEUE)
 """Parameters: id, name."""
 
 INSERT_NODE: Final = insert(NODE).from_select(
-    ["kind", "address"],
+    ["kind", "address", "creator"],
     select(
-        bindparam("kind", type_=NODE.c.kind.type), bindparam("address", type_=NODE.c.address.type)
+        bindparam("kind", type_=NODE.c.kind.type),
+        bindparam("address", type_=NODE.c.address.type),
+        bindparam("creator", type_=NODE.c.creator.type),
     ).where(
         ~exists().where(NODE.c.kind == bindparam("of_kind"), NODE.c.address == bindparam("at"))
     ),
 )
-"""Parameters: kind, address, and both again. A node that is there stays."""
+"""Parameters: kind, address, creator, then kind and address again. A node that is there stays."""
 
 INSERT_MARK: Final = insert(MARK).from_select(
     ["name", "value"],

@@ -41,6 +41,7 @@ NODE: Final = Table(
     Column("id", Integer, primary_key=True),
     Column("kind", String, nullable=False),
     Column("address", String, nullable=False),
+    Column("creator", String, nullable=True),
     UniqueConstraint("kind", "address"),
     sqlite_autoincrement=True,
 )

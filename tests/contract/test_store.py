@@ -113,6 +113,29 @@ async def auto_created(store: Store) -> set[tuple[str, str]]:
     return {(node.kind, node.address) for node in await store.nodes() if node.auto_created}
 
 
+@pytest.mark.requirement("SEC-05")
+async def test_the_creators_of_nodes_are_kept(store: Store) -> None:
+    batch = Batch()
+    for address, creator in (("a", "ada"), ("b", ""), ("c", None), ("d", "\U0001f6d2 shop")):
+        batch.add_node(StoredNode(address=address, kind="queue", creator=creator))
+    batch.add_node(StoredNode(address="a", kind="topic", creator="bob"))
+    await store.commit(batch)
+    batch = Batch()
+    batch.add_node(StoredNode(address="a", kind="queue", creator="bob"))
+    await store.commit(batch)
+    expected = {"queue a": "ada", "queue b": "", "queue c": None, "queue d": "\U0001f6d2 shop"}
+    assert await creators(store) == expected | {"topic a": "bob"}
+    batch = Batch()
+    batch.remove_node(QUEUE)
+    batch.add_node(StoredNode(address="a", kind="queue", creator="bob"))
+    await store.commit(batch)
+    assert await creators(store) == expected | {"queue a": "bob", "topic a": "bob"}
+
+
+async def creators(store: Store) -> dict[str, str | None]:
+    return {f"{node.kind} {node.address}": node.creator for node in await store.nodes()}
+
+
 async def test_nothing_is_kept_before_the_commit(store: Store) -> None:
     batch = Batch()
     batch.add_node(QUEUE)

@@ -35,7 +35,7 @@ class Node(TimerCallback):
     (TMP-03), -1 for every other node. Messages are sent through `duplicates` if duplicates are
     to be detected here; else it is None. `outlived` is set once the link that made a dynamic node
     is gone: the condition on which the node is deleted. `creator` is the user for whom it was
-    created since the start, None for none. `departures` counts links that have left,
+    created, None for none; the store keeps it. `departures` counts links that have left,
     so that use between two looks for unused nodes is noticed. `staged` messages, of
     `staged_bytes`, will be put here by the commits of their sinks (`staged_transaction.py`);
     `posted` messages, of `posted_bytes`, by those of their transactions (`transaction.py`).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED
 from broker.amqp.performatives import Attach, Begin, Close, Detach, End, Open
 from broker.amqp.terminus import Coordinator, Source, Target
 from broker.amqp.types import UInt
+from broker.restore import restore
 from broker.routing.topics.subscriptions import as_stored_subscription
 from broker.security.access import AccessRules
 from broker.security.identity import ADMIN
@@ -252,6 +254,22 @@ def test_a_user_creates_only_so_many_nodes(attach: Attach) -> None:
     assert broker.router.population.created(ADA) == 0
     client.send(attach)
     assert broker.router.population.created(ADA) == 1
+
+
+def test_stored_nodes_count_for_their_creator() -> None:
+    before = limited()
+    client = session_as(before, ADA, "a")
+    client.attach_sender("first")
+    client.attach_sender("/queue/tmp/x", name="x", handle=1)
+    session_as(before, BOB, "b").attach_sender("of-bob")
+    after = Broker(authenticator=RuledUsers(USERS), access=rules(nodes=1), store=before.store)
+    asyncio.run(restore(after.store, after.router, after.journal.batch))
+    client = session_as(after, ADA, "a")
+    refusal = refused(client, attach_sender("second", name="x", handle=5))
+    assert refusal == "user ada has 1 nodes, and a limit allows 1"
+    after.router.delete(after.queue("first"), after.journal.batch)
+    client.attach_sender("second", name="y", handle=6)
+    assert sorted(after.router.queues) == ["of-bob", "second"]
 
 
 def test_a_message_on_the_relay_creates_no_node_beyond_the_limit() -> None:

@@ -15,7 +15,7 @@ from broker.routing.queues.node import Node
 from broker.routing.queues.queue import Queue
 from broker.routing.topics.topic import Topic
 from tests.support.parties import RecordingConsumer, RecordingProducer
-from tests.support.routing import Routing, new_message
+from tests.support.routing import Routing, encoded, new_message
 
 AFTER_MS = 60_000
 DELETING = AddressPolicy(auto_delete_after_ms=AFTER_MS)
@@ -75,6 +75,24 @@ def test_the_limit_counts_over_a_restart() -> None:
     made(new, "c")
     with pytest.raises(LimitReached):
         made(new, "d")
+
+
+@pytest.mark.requirement("SEC-05")
+def test_creators_count_over_a_restart() -> None:
+    old = Routing()
+    for address, creator in (("a", "ada"), ("b", "ada"), ("c", ""), ("d", None)):
+        old.router.resolve(old.router.parse(address, "queue"), old.batch, creator=creator)
+    old.router.resolve(old.router.parse("/queue/tmp/x", ""), old.batch, owner=1, creator="ada")
+    old.router.create_temporary("queue", 1, creator="ada")
+    old.router.queues["a"].put(new_message(encoded(b"kept"), durable=True), old.batch)
+    assert old.router.population.created("ada") == 4
+    size = old.router.population.created_bytes("ada")
+    new = restarted(old)
+    population = new.router.population
+    assert (population.created("ada"), population.created("")) == (2, 1)
+    assert population.created_bytes("ada") == size > 0
+    new.router.delete(new.router.queues["b"], new.batch)
+    assert population.created("ada") == 1
 
 
 def restarted(

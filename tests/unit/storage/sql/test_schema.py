@@ -14,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from storage.api import StoreError
 from storage.batch import Batch
+from storage.records import StoredNode
 from storage.sql.rows import checksum
 from storage.sql.schema import HEAD, MIGRATIONS, bring_up_to_date, version_of
 from storage.sql.sqlite.sqlite import prepare
@@ -166,4 +167,21 @@ async def test_segments_without_labels_are_read_and_new_ones_lie_beside_them(
     assert [each.publisher for each in found] == ["", "", "ada"]
     assert not any(each.message_format or each.opaque or each.volatile for each in found)
     assert store.quarantined == 0
+    await store.close()
+
+
+async def test_nodes_of_a_broker_that_stored_no_creators_have_none(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    with connected(database) as connection:
+        prepare(connection)
+        schema(connection, "0011")
+        connection.commit()
+    change(database, "INSERT INTO node (kind, address) VALUES ('queue', 'q'), ('topic', 't')")
+    store = SqliteStore(database)
+    await store.open()
+    batch = Batch()
+    batch.add_node(StoredNode(address="new", kind="queue", creator="ada"))
+    await store.commit(batch)
+    found = [(node.kind, node.address, node.creator) for node in await store.nodes()]
+    assert found == [("queue", "q", None), ("topic", "t", None), ("queue", "new", "ada")]
     await store.close()
