@@ -17,6 +17,7 @@ from storage.facts import QuarantinedMessage, StoreFacts
 from storage.leases import StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StoredSink, StoredStage
+from storage.users import StoredUsers
 
 
 class StoreError(Exception):
@@ -52,6 +53,14 @@ class Store:
         """Return whether the broker should keep large messages in chunks here, not in its memory.
 
         The methods for contents work in either case.
+        """
+
+    @property
+    @abstractmethod
+    def keeps_users(self) -> bool:
+        """Return whether users are still there after a restart, so that the broker may add some.
+
+        The methods for users work in either case.
         """
 
     @property
@@ -158,6 +167,10 @@ class Store:
     @abstractmethod
     async def leases(self) -> StoredLeases:
         """Return every lease with its unsettled batches, ordered by name."""
+
+    @abstractmethod
+    async def users(self) -> StoredUsers:
+        """Return every user, ordered by name, and the key of salts for unknown users."""
 
     @property
     @abstractmethod

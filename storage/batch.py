@@ -10,6 +10,7 @@ from storage.ids import IdChanges
 from storage.leases import LeaseChanges
 from storage.records import StoredId, StoredMessage, StoredNode, StoredSubscription
 from storage.stages import StageChanges
+from storage.users import UserChanges
 
 OVERHEAD: Final[i64] = 512
 """Bytes of memory, estimated, that a message takes besides its content until it is committed."""
@@ -59,6 +60,7 @@ class Batch:
         self.events: EventChanges | None = None
         self.stages: StageChanges | None = None
         self.leases: LeaseChanges | None = None
+        self.users: UserChanges | None = None
         self._first: i64 = 0
         self._left: i64 = 0
 
@@ -220,6 +222,13 @@ class Batch:
             self.leases = LeaseChanges()
         return self.leases
 
+    def user_changes(self) -> UserChanges:
+        """Return the changes to users; the batch becomes urgent, since an operator awaits them."""
+        self.is_urgent = True
+        if self.users is None:
+            self.users = UserChanges()
+        return self.users
+
     def note_event(self, row: EventRow) -> None:
         """Add a row to the event log. Ids ascend, also from batch to batch."""
         if self.events is None:
@@ -254,6 +263,7 @@ class Batch:
             or self.events is not None
             or self.stages is not None
             or self.leases is not None
+            or self.users is not None
         )
 
 

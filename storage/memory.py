@@ -18,6 +18,7 @@ from storage.ids import IdChanges
 from storage.leases import LeaseChanges, StoredLease, StoredLeaseBatch, StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StageChanges, StoredSink, StoredStage
+from storage.users import StoredUser, StoredUsers, UserChanges
 
 
 @final
@@ -39,6 +40,8 @@ class MemoryStore(Store):
         self._leases: Final[dict[str, StoredLease]] = {}
         self._batches: Final[dict[tuple[str, int], StoredLeaseBatch]] = {}
         self._fencing_token = 0
+        self._users: Final[dict[str, StoredUser]] = {}
+        self._salt_secret = b""
 
     @property
     def name(self) -> str:
@@ -54,6 +57,10 @@ class MemoryStore(Store):
 
     @property
     def keeps_contents(self) -> bool:
+        return False
+
+    @property
+    def keeps_users(self) -> bool:
         return False
 
     @property
@@ -100,6 +107,8 @@ class MemoryStore(Store):
             self._change_stages(batch.stages)
         if batch.leases is not None:
             self._change_leases(batch.leases)
+        if batch.users is not None:
+            self._change_users(batch.users)
 
     def _change_nodes(self, batch: Batch) -> None:
         """Remove and add nodes and subscriptions, and change the owners of subscriptions."""
@@ -159,6 +168,14 @@ class MemoryStore(Store):
                 self._batches.pop(key, None)
             else:
                 self._batches[key] = lease_batch
+
+    def _change_users(self, changes: UserChanges) -> None:
+        for name, user in changes.users.items():
+            if user is None:
+                self._users.pop(name, None)
+            else:
+                self._users[name] = user
+        self._salt_secret = changes.salt_secret or self._salt_secret
 
     def _change_ids(self, changes: IdChanges) -> None:
         for stored in changes.remembered:
@@ -237,6 +254,9 @@ class MemoryStore(Store):
         leases = [lease for _, lease in sorted(self._leases.items())]
         batches = [lease_batch for _, lease_batch in sorted(self._batches.items())]
         return StoredLeases(leases, batches, fencing_token=self._fencing_token)
+
+    async def users(self) -> StoredUsers:
+        return StoredUsers([user for _, user in sorted(self._users.items())], self._salt_secret)
 
     async def read_chunk(self, content: int, index: int) -> bytes:
         found = self._chunks.get(content, {}).get(index)

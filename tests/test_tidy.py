@@ -256,6 +256,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "storage/sql/migrations/versions/v0010_labels.py": "the same",
     "storage/sql/migrations/versions/v0011_subscription_owner.py": "the same",
     "storage/sql/migrations/versions/v0012_node_creator.py": "the same",
+    "storage/sql/migrations/versions/v0013_users.py": "the same",
     "storage/sql/tables.py": "the same",
     "storage/facts.py": "records",
     "broker/cli/accounts.py": "tests/unit/cli/test_users.py, and with a broker in tests/interop",

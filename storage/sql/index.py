@@ -8,7 +8,7 @@ from typing import Final, final
 from sqlalchemy.sql.expression import ClauseElement
 
 from storage.batch import Batch
-from storage.sql import delivered, events, ids, leases, stages
+from storage.sql import delivered, events, ids, leases, stages, users
 from storage.sql.chunks import Chunks
 from storage.sql.rows import subscription_row
 from storage.sql.segments.packing import unknown_queues
@@ -55,7 +55,7 @@ class Changes:
     def __init__(self) -> None:
         self.statements: Final[list[tuple[ClauseElement, Sequence[Row]]]] = []
         """Statements for queues, nodes, subscriptions, marks, delivered positions, remembered ids,
-        contents, events, stages and leases."""
+        contents, events, stages, leases and users."""
         self.segments = SegmentChanges()
 
 
@@ -113,6 +113,8 @@ class Index:
             changes.statements.extend(stages.statements_of(batch.stages))
         if batch.leases is not None:
             changes.statements.extend(leases.statements_of(batch.leases))
+        if batch.users is not None:
+            changes.statements.extend(users.statements_of(batch.users))
         return changes
 
     def _remove(self, batch: Batch, changes: Changes) -> None:

@@ -17,13 +17,14 @@ from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.leases import StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import chunks, contents, delivered, events, ids, leases, stages
+from storage.sql import chunks, contents, delivered, events, ids, leases, stages, users
 from storage.sql.contents import IN_USE
 from storage.sql.index import Index
 from storage.sql.quarantine import count, quarantine
 from storage.sql.segments.segment import Damage
 from storage.sql.statements import Texts
 from storage.stages import StoredSink, StoredStage
+from storage.users import StoredUsers
 
 T = TypeVar("T")
 
@@ -55,6 +56,10 @@ class SqlStore(Store):
 
     @property
     def keeps_contents(self) -> bool:
+        return True
+
+    @property
+    def keeps_users(self) -> bool:
         return True
 
     @property
@@ -147,6 +152,9 @@ class SqlStore(Store):
 
     async def leases(self) -> StoredLeases:
         return await self._run(leases.load)
+
+    async def users(self) -> StoredUsers:
+        return await self._run(users.load)
 
     # -- contents
 

@@ -200,6 +200,35 @@ SINK: Final = Table(
 )
 """The last committed batch of each query, and the time of its commit."""
 
+USER_ACCOUNT: Final = Table(
+    "user_account",
+    METADATA,
+    Column("name", String, primary_key=True),
+    Column("completes", String, nullable=False),
+    Column("roles", String, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("password", String, nullable=False),
+    Column("scram_sha_256", String, nullable=False),
+    Column("scram_sha_512", String, nullable=False),
+    Column("credential_version", BigInteger, nullable=False),
+    Column("changed_at_ms", BigInteger, nullable=False),
+    Column("mechanisms", String, nullable=True),
+    Column("certificates", String, nullable=False),
+    Column("previous_until_ms", BigInteger, nullable=False),
+    Column("previous_password", String, nullable=False),
+    Column("previous_scram_sha_256", String, nullable=False),
+    Column("previous_scram_sha_512", String, nullable=False),
+)
+"""Users that log in, with the fields of `storage.users.StoredUser`; lists are JSON."""
+
+SECRET: Final = Table(
+    "secret",
+    METADATA,
+    Column("name", String, primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+)
+"""Secrets of the broker by name."""
+
 MARK: Final = Table(
     "mark",
     METADATA,

@@ -11,6 +11,7 @@ from storage.leases import StoredLeases
 from storage.memory import MemoryStore
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StoredSink, StoredStage
+from storage.users import StoredUsers
 
 
 class GatedStore(Store):
@@ -45,6 +46,10 @@ class GatedStore(Store):
     @property
     def keeps_contents(self) -> bool:
         return self._keeps_contents
+
+    @property
+    def keeps_users(self) -> bool:
+        return True
 
     @property
     def first_content(self) -> int:
@@ -132,6 +137,9 @@ class GatedStore(Store):
 
     async def leases(self) -> StoredLeases:
         return await self._memory.leases()
+
+    async def users(self) -> StoredUsers:
+        return await self._memory.users()
 
     async def read_chunk(self, content: int, index: int) -> bytes:
         if (content, index) in self.damaged:
