@@ -38,14 +38,16 @@ from broker.parts import (
     log_watcher,
     login_of,
     router_of,
+    settle_login,
     store_of,
 )
 from broker.restore import restore
 from broker.routing.credit.disk_guard import DiskGuard
 from broker.routing.entries.participants import QueueObserver
 from broker.routing.router import Router
-from broker.settings import ADOPT, Settings
+from broker.settings import ADOPT, Settings, SettingsError
 from broker.stats import Stats
+from broker.stored_accounts import StoredAccounts
 from broker.windows import Windows
 from storage.api import StoreError
 
@@ -85,6 +87,7 @@ class App:
         clock = SystemClock() if clock is None else clock
         hold_us = 0 if self.store.commits_at_once else settings.hold_ms * 1000
         self.journal = Journal(self.store, clock, hold_us=hold_us)
+        self.accounts: Final = StoredAccounts(self.store, self.journal)
         router = router_of(
             settings, self.store, self.journal, clock=clock, stats=self.stats, observer=observer
         )
@@ -133,7 +136,9 @@ class App:
         return container
 
     def _own_login(self) -> Login:
-        self.login = login_of(self.settings, lambda text: self.container.watcher.noticed(text))
+        self.login = login_of(
+            self.settings, lambda text: self.container.watcher.noticed(text), self.accounts
+        )
         self.login.tell_spray = self._tell_spray
         return self.login
 
@@ -222,12 +227,24 @@ class App:
         await store.open()
         for notice in store.notices:
             self.container.watcher.noticed(notice)
+        if self.login is not None and not self.accounts.is_loaded:
+            await self._load_accounts(self.login)
         router = self.container.router
         if store.keeps_contents:
             self.contents = LargeBodyStore(self.journal, store)
             self.container.contents = router.context.bodies = self.contents
         await restore(store, router, self.journal.batch)
         self._tell_quarantined()
+
+    async def _load_accounts(self, login: Login) -> None:
+        """Load the users of the store; if the broker must not run with them, SettingsError."""
+        for notice in await self.accounts.load():
+            self.container.watcher.noticed(notice)
+        try:
+            settle_login(self.settings, login)
+        except SettingsError:
+            await self.store.close()
+            raise
 
     def _tell_quarantined(self) -> None:
         """Report messages that were quarantined since the last call."""
@@ -262,6 +279,7 @@ class App:
             self.container.audit.record(
                 AuditEvent(action="store.failed", result=FAILED, after=reason)
             )
+        self.accounts.close("the store failed")
         self.listeners.stop_accepting()
         self.listeners.drop_connections()
         self.ended.set()
@@ -301,6 +319,7 @@ class App:
             _, late = await asyncio.wait(self._working, timeout=left_s)
             if late:  # not cancelled: a commit may be under way
                 self.failure = StoreError("the store did not answer: what was sent is in doubt")
+        self.accounts.close("the broker is stopping")
         await self.store.close()
         await self._end_answers()
         self.container.audit.record(self._event("broker.stopped"))

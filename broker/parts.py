@@ -25,7 +25,8 @@ from broker.routing.errors import RoutingError
 from broker.routing.queues.message_events import EventLogLimits
 from broker.routing.router import Router
 from broker.security.access import AccessRules
-from broker.security.authenticate import exposed_listener, open_users
+from broker.security.account_table import AccountTable
+from broker.security.authenticate import admits_anonymous, exposed_listener, open_users
 from broker.settings import MEMORY, POSTGRESQL, SQLITE, Settings, SettingsError
 from broker.stats import Stats
 from storage.api import Store
@@ -103,17 +104,18 @@ def no_notice(text: str) -> None:
     """Say nothing: for a login that only checks the settings."""
 
 
-def login_of(settings: Settings, notice: Notice = no_notice) -> Login:
+def login_of(
+    settings: Settings, notice: Notice = no_notice, table: AccountTable | None = None
+) -> Login:
     """Return the check of logins. Raise SettingsError if the broker must not run so.
 
-    `notice` is called with what the operator should know of it later.
+    `notice` is called with what the operator should know of it later. Users are those of the
+    settings and of `table`: before that is loaded, nobody may enter without a login, and
+    `settle_login` is to be called later.
     """
-    users, anonymous = open_users(settings)
-    is_local = exposed_listener(settings) is None
     login = Login(
-        users,
-        anonymous=anonymous,
-        all_administer=anonymous and is_local,
+        open_users(settings, table),
+        anonymous=False,
         plain_always=settings.plain == "always",
         listed={
             each.name: frozenset(each.mechanisms)
@@ -122,8 +124,20 @@ def login_of(settings: Settings, notice: Notice = no_notice) -> Login:
         },
         tokens=tokens_of(settings, notice),
     )
-    check_offers(settings, login)
+    if table is None or table.is_loaded:
+        settle_login(settings, login)
     return login
+
+
+def settle_login(settings: Settings, login: Login) -> None:
+    """Decide who may enter without a login, now that all users are known.
+
+    Raise SettingsError if the broker must not run so.
+    """
+    anonymous = admits_anonymous(settings, login.users)
+    is_local = exposed_listener(settings) is None
+    login.settle(anonymous=anonymous, all_administer=anonymous and is_local)
+    check_offers(settings, login)
 
 
 def tokens_of(settings: Settings, notice: Notice) -> TokenLogins | None:

@@ -219,7 +219,7 @@ def plan(app: App, wanted: Settings) -> Plan:
     ]
     fixed = [name for name in changed if name not in RELOADABLE]
     settings = wanted.model_copy(update={name: getattr(old, name) for name in fixed})
-    login = login_of(settings)
+    login = login_of(settings, table=app.accounts)
     access = access_of(settings)
     limits = limits_of(settings)
     try:

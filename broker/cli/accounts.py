@@ -12,6 +12,7 @@ from broker.cli.ending import EXIT_NOT_FOUND, fail
 from broker.cli.healthcheck import offers_anonymous, url_of_settings
 from broker.cli.wire import Unhealthy
 from broker.security.account import user_attributes, utc_text
+from broker.security.user_sources import IN_FILE, IN_STORE
 from broker.security.users import Users
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class FileAccounts(UserStore):
         account = self._users.account(name)
         if account is None:
             self._fail_without(name)
-        return {"name": name, **user_attributes(account), "source": "file"}
+        return {"name": name, **user_attributes(account), "source": IN_FILE}
 
     def _require(self, name: str) -> None:
         if name != self._users.first and self._users.account(name) is None:
@@ -188,7 +189,8 @@ class BrokerAccounts(UserStore):
         return self._requests.ask("READ", "user", name)
 
     def place(self) -> str:
-        return f"{self._told.get('file')} of the broker at {self._url}"
+        place = "the store" if self._told.get("source") == IN_STORE else self._told.get("file")
+        return f"{place} of the broker at {self._url}"
 
     def still_open(self) -> str | None:
         if not self._told.get("anonymous"):

@@ -45,7 +45,7 @@ Url = Annotated[
     typer.Option(
         envvar="JMS_BROKER_URL",
         help="A running broker, amqp://USER:PASSWORD@HOST:PORT or amqps://…, that is to change its"
-        " own file."
+        " own users."
         " Wins over the environment's settings.",
         show_default=False,
     ),
@@ -173,7 +173,8 @@ def add(
     unless others are given; --no-administrator takes the role admin away.
 
     Without --url, the file is written that the settings name, from --config and the JMS_BROKER_
-    variables; with --url, that broker writes its own file. The output names the file.
+    variables; with --url, that broker writes its own file, or its store if it cannot write the
+    file. The output names the file.
     """
     from broker.cli.accounts import Wishes
     from broker.security.account import APPLICATION_ROLE, refusal_of_name, refusal_of_roles
@@ -235,12 +236,16 @@ def passwd(
 @users.command("list", epilog=EXIT_STATUSES)
 @taking(Place)
 def list_names(place: Place) -> None:
-    """Print the users' names; a tab and a word follow: administrator, disabled, or both."""
+    """Print the users' names; tabs and words follow: administrator, disabled, store.
+
+    A user of the store is in no file: the broker could not write its file.
+    """
     with place.opened() as known:
         for record in known.records():
             words = [str(record["name"])]
             words += ["administrator"] if record["administrator"] else []
             words += [] if record["enabled"] else ["disabled"]
+            words += ["store"] if record["source"] == "store" else []
             typer.echo("\t".join(words))
 
 

@@ -1,4 +1,4 @@
-"""Records in the audit what has changed in the users file, by management or by other programs."""
+"""Records in the audit which users have changed, by management or by other programs."""
 
 from __future__ import annotations
 
@@ -26,6 +26,10 @@ class UserChanges:
         self._users: Final = users
         self._audit: Final = audit
         self._seen: Mapping[str, UserAccount] = users().accounts()
+
+    def know(self) -> None:
+        """Take the present users as recorded, at the start."""
+        self._seen = self._users().accounts()
 
     def record(self, actor: Actor = BROKER, request_id: str | None = None) -> None:
         """Record each user that was added, changed or removed since the last call."""

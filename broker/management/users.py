@@ -36,13 +36,14 @@ T = TypeVar("T")
 
 USER: Final = "user"
 
-IN_FILE: Final = "file"
 IN_SETTINGS: Final = "settings"
 
 
 @dataclass(frozen=True, kw_only=True)
 class UserRecord(EntityRecord):
-    """A user. `source` is `file`, or `settings` for the first user, which no request changes.
+    """A user. `source` is `file`, `store`, or `settings` for the first user.
+
+    No request changes the first user.
 
     The others are those of `UserAttributes`.
     """
@@ -69,7 +70,7 @@ class LoginRules:
 
 
 class UserEntity(Entity):
-    """The users of the broker's users file, and the first user of its settings."""
+    """The users of the broker's users file and store, and the first user of its settings."""
 
     type = USER
     part = "users"
@@ -196,13 +197,14 @@ class UserEntity(Entity):
         return Later(answer)
 
     def _delete(self, request: Request, caller: Caller) -> Later:
-        """Remove a user from the users file, which ends its connections within five seconds."""
+        """Remove a user, which ends its connections within five seconds."""
         request.only()
         name = request.subject()
         users = self._accounts().users
         if name == caller.identity.user:
             raise Refused(CONFLICT, f"{name} is the user that asks")
         self._require(name)
+        source = users.source_of(name)
 
         async def answer() -> Response:
             try:
@@ -210,12 +212,12 @@ class UserEntity(Entity):
             except UsersError as error:
                 return Response(status=CONFLICT, description=str(error))
             self._router.notices.append(f"{_asker(caller)} removed user {name}")
-            return Response(body={"file": str(users.file)})
+            return Response(body={"file": str(users.file), "source": source})
 
         return Later(answer)
 
     def _require(self, name: str) -> None:
-        """Raise Refused unless the user `name` is in the users file, and not in the settings."""
+        """Raise Refused unless the user `name` is in file or store, and not in the settings."""
         users = self._accounts().users
         if name == users.first:
             raise Refused(CONFLICT, f"user {name!r} is in the broker's settings, not in a file")
@@ -224,17 +226,17 @@ class UserEntity(Entity):
         except UsersError as error:
             raise Refused(CONFLICT, str(error)) from None
         if not known:
-            raise Refused(NOT_FOUND, f"no user {name:.255} in {users.file}")
+            raise Refused(NOT_FOUND, f"no user {name:.255} in {users.place}")
 
     async def _changed(self, change: Callable[[], T]) -> T:
-        """Change the file in a thread, as hash and sync take time; one change at a time."""
+        """Make a change in a thread, as hash and sync take time; one change at a time."""
         async with self._changing:
             return await asyncio.get_running_loop().run_in_executor(None, change)
 
 
 def _record_of(users: Users, name: str) -> UserRecord:
     account = None if name == users.first else users.account(name)
-    source = IN_SETTINGS if account is None else IN_FILE
+    source = IN_SETTINGS if account is None else users.source_of(name)
     shown = user_attributes(account or UserAccount(name=name, roles=(ADMIN_ROLE,)))
     if account is None:
         shown["password"] = True

@@ -37,7 +37,7 @@ class Login(Authenticator):
     other effect. `plain_always` lists PLAIN even where others could read the password.
     `listed` are the only mechanisms of a listener, by its name, if its settings say which. `tokens`
     judges tokens; None if none are taken.
-    `scram_refused` says why the users file could not take a user's verifiers; None if it could.
+    `scram_refused` says why a user's verifiers could not be stored; None if they could.
     `tell_spray` is called with a user, and the number of its failed logins that are to be reported.
     """
 
@@ -64,7 +64,16 @@ class Login(Authenticator):
         self.scram_refused: str | None = None
         self.tell_spray: Callable[[str, int], None] = _tell_nothing
         self._scram_is_loaded = False
-        if users.everyone_has_scram():
+        self._load_scram()
+
+    def settle(self, *, anonymous: bool, all_administer: bool) -> None:
+        """Let clients without a login in from now on, or not; all users are known now."""
+        self.anonymous = anonymous
+        self._all_administer = all_administer
+        self._load_scram()
+
+    def _load_scram(self) -> None:
+        if not self._scram_is_loaded and self.users.everyone_has_scram():
             load_scram()
             self._scram_is_loaded = True
 

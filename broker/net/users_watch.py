@@ -1,4 +1,4 @@
-"""Looks regularly whether the users file has changed: a change ends sessions, or their rights."""
+"""Looks regularly whether users have changed: a change ends sessions, or their rights."""
 
 from __future__ import annotations
 
@@ -32,11 +32,14 @@ class UsersWatch:
         self._login: Final = login
         self._container: Final = container
         self._interval_s: Final = interval_s
-        self._seen = login.users.snapshot()
+        self._seen: object = None
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Look for the first time after the interval."""
+        """Take the present users as known, and look for the first time after the interval."""
+        self._seen = self._login.users.snapshot()
+        if self._changes is not None:
+            self._changes.know()
         self._login.prepare_scram()
         self._arm()
 

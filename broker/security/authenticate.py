@@ -7,24 +7,29 @@ from pathlib import Path
 
 from broker.listener_settings import FIRST, ListenerSettings
 from broker.security.account import UsersError, refusal_of_name
+from broker.security.account_table import AccountTable
 from broker.security.passwords import refusal_of_password
 from broker.security.users import Users
 from broker.settings import Settings, SettingsError
 
 
-def open_users(settings: Settings) -> tuple[Users, bool]:
-    """Return the users that `settings` name, and whether clients without a password may enter.
+def open_users(settings: Settings, table: AccountTable | None = None) -> Users:
+    """Return the users that `settings` name, and those of `table`.
 
     SettingsError if the broker must not start with these settings.
     """
-    users = Users(settings.users_file, first=_first_user(settings))
+    users = Users(settings.users_file, first=_first_user(settings), table=table)
     try:
-        nobody = users.is_empty()
+        users.is_empty()
     except UsersError as error:
         raise SettingsError(str(error)) from None
+    return users
+
+
+def admits_anonymous(settings: Settings, users: Users) -> bool:
+    """Return whether clients without a password may enter. Raise as `anonymous_allowed` does."""
     # an issuer of tokens has users, too
-    exist = not nobody or settings.oauth is not None
-    return users, anonymous_allowed(settings, users_exist=exist)
+    return anonymous_allowed(settings, users_exist=users.exist() or settings.oauth is not None)
 
 
 def anonymous_allowed(settings: Settings, *, users_exist: bool) -> bool:

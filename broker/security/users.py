@@ -1,8 +1,9 @@
-"""The users: whose password is right, what roles they have, and changes of the users file.
+"""The users: whose password is right, what roles they have, and changes of users.
 
-The file is read again when it has changed, so a user that is added while the broker runs may enter
-at once. Every wrong password costs one hash, whether the user exists or not; two while a password
-is replaced by `passwd` with `keep_old_s`. A right one costs it once in five minutes.
+`user_sources.py` has the places in which they are stored. The file is read again when it has
+changed, so a user that is added while the broker runs may enter at once. Every wrong password costs
+one hash, whether the user exists or not; two while a password is replaced by `passwd` with
+`keep_old_s`. A right one costs it once in five minutes.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from broker.security.account import (
     refusal_of_name,
     refusal_of_roles,
 )
+from broker.security.account_table import AccountTable
 from broker.security.new_verifiers import new_scram, new_verifiers
 from broker.security.passwords import NOBODY, matches
 from broker.security.scram import decoy_salt
@@ -41,7 +43,8 @@ from broker.security.scram_verifier import (
     refusal_of_scram_name,
 )
 from broker.security.successes import SUCCESS_MS, Successes
-from broker.security.users_file import Change, UsersFile
+from broker.security.user_sources import UserSources
+from broker.security.users_file import Change
 from broker.security.users_toml import UserTable
 
 KEEP_OLD_S_MAX: Final = 7 * 24 * 3600
@@ -64,17 +67,22 @@ class Lacking:
 
 
 class Users:
-    """The users that log in: those of the users file, and the first user of the settings.
+    """The users that log in: those of the users file and of a table, and the settings' first user.
 
-    The first user wins over one of the same name in the file, and is an administrator: the operator
-    who sets it owns the broker.
+    The first user wins over others of its name, and is an administrator: the operator who sets it
+    owns the broker.
     """
 
     def __init__(
-        self, file: Path, *, first: tuple[str, str] | None = None, clock: Clock | None = None
+        self,
+        file: Path,
+        *,
+        first: tuple[str, str] | None = None,
+        clock: Clock | None = None,
+        table: AccountTable | None = None,
     ) -> None:
         """`first` is the first user's name and password."""
-        self._file: Final = UsersFile(file)
+        self._sources: Final = UserSources(file, table)
         self._first: Final = first
         self._clock: Final = SystemClock() if clock is None else clock
         self._successes: Final = Successes()
@@ -84,34 +92,43 @@ class Users:
     @property
     def file(self) -> Path:
         """The absolute path of the users file."""
-        return self._file.path
+        return self._sources.path
+
+    @property
+    def place(self) -> str:
+        """The places of users, as text for operators."""
+        return self._sources.place
 
     @property
     def first(self) -> str | None:
-        """The name of the first user, which the settings give and not the file; or None."""
+        """The name of the first user, which the settings give; or None."""
         return None if self._first is None else self._first[0]
 
     def accounts(self) -> Mapping[str, UserAccount]:
-        """Return the accounts in the last valid version of the file, by name."""
-        return self._file.last_valid().accounts
+        """Return the accounts by name, those of the file in its last valid version."""
+        return self._sources.last_valid().accounts
 
     def snapshot(self) -> object:
-        """Return an object that is another one once the content of the file has changed."""
-        return self._file.last_valid()
+        """Return an object that is another one once a user has changed."""
+        return self._sources.last_valid()
 
     # -- who there is
 
     def names(self) -> list[str]:
-        """Return the names of all users in the file, sorted. UsersError if it is unreadable."""
-        return sorted(self._file.current().accounts)
+        """Return the names of all accounts, sorted. UsersError if the file is unreadable."""
+        return sorted(self._sources.current().accounts)
 
     def account(self, name: str) -> UserAccount | None:
-        """Return the account of `name` in the file, or None. UsersError if it is unreadable."""
-        return self._file.current().accounts.get(name)
+        """Return the account of `name`, or None. UsersError if the file is unreadable."""
+        return self._sources.current().accounts.get(name)
+
+    def source_of(self, name: str) -> str:
+        """Return where the account of `name` is: IN_FILE or IN_STORE."""
+        return self._sources.source_of(name)
 
     def is_empty(self) -> bool:
         """Return whether there is no user. UsersError if the file is unreadable."""
-        return self._first is None and not self._file.current().accounts
+        return self._first is None and not self._sources.current().accounts
 
     def exist(self) -> bool:
         """Return True if there is a user, or the file cannot be read."""
@@ -150,9 +167,9 @@ class Users:
         return name == self.first or self._known(name) is not None
 
     def takes_token(self, name: str, mechanism: str) -> bool:
-        """Return whether a token may log in the user `name` of the file with this mechanism.
+        """Return whether a token may log in the user `name` with this mechanism.
 
-        The file must say so: else the issuer could give out a name that is a local user's.
+        Its account must say so: else the issuer could give out a name that is a local user's.
         """
         account = self._known(name)
         if name == self.first or account is None or account.mechanisms is None:
@@ -173,14 +190,14 @@ class Users:
 
     def named_by_certificate(self, certificate: str) -> list[str]:
         """Return the enabled users that have exactly this name of a certificate, sorted."""
-        accounts = self._file.last_valid().accounts.values()
+        accounts = self._sources.last_valid().accounts.values()
         return sorted(
             each.name for each in accounts if each.enabled and certificate in each.certificates
         )
 
     def _known(self, name: str) -> UserAccount | None:
-        """Return the account of `name` in the last valid version of the file, or None."""
-        return self._file.last_valid().accounts.get(name)
+        """Return the account of `name`, or None; that of the file in its last valid version."""
+        return self._sources.last_valid().accounts.get(name)
 
     # -- passwords
 
@@ -239,8 +256,8 @@ class Users:
     # -- SCRAM
 
     def salt_secret(self) -> bytes:
-        """Return the key of salts for unknown users: the file's; without one, this process's."""
-        return self._file.last_valid().salt_secret or PROCESS_SECRET
+        """Return the key of salts for unknown users: a stored one; without it, this process's."""
+        return self._sources.last_valid().salt_secret or PROCESS_SECRET
 
     def scram_verifiers(self, name: str, hash_: ScramHash) -> Sequence[ScramVerifier]:
         """Return the verifiers that `name` may log in with, the current one first; none if none.
@@ -264,7 +281,7 @@ class Users:
 
     def without_scram(self) -> list[str]:
         """Return the enabled users with a password that lack a verifier for SCRAM, sorted."""
-        table, now = self._file.last_valid(), self._now()
+        table, now = self._sources.last_valid(), self._now()
         known = self._lacking
         if known is None or known.table is not table or known.until <= now:
             known = self._lacking = self._without_scram(table, now)
@@ -316,11 +333,11 @@ class Users:
         certificates: Sequence[str] | None = None,
         scram: bool = True,
     ) -> bool:
-        """Write the user `name` to the file, or change its password. Return whether it is new.
+        """Add the user `name`, or change its password. Return whether it is new.
 
         `roles` replace those that the user has; a new user gets APPLICATION_ROLE without any.
         `administrator` True adds ADMIN_ROLE, False takes it away, None leaves it. UsersError if the
-        name or password is not allowed, or the file cannot be changed.
+        name or password is not allowed, or the user cannot be stored.
         """
         self._check_changeable(name)
         verifiers = new_verifiers(name, password, scram=scram)
@@ -342,7 +359,7 @@ class Users:
     ) -> datetime | None:
         """Change the password of `name`; return until when the old one enters, too, or None.
 
-        UsersError if there is no such user, the password is not allowed, or the file cannot be
+        UsersError if there is no such user, the password is not allowed, or the user cannot be
         changed.
         """
         self._check_changeable(name)
@@ -368,7 +385,7 @@ class Users:
         """Enable or disable the user `name`; return False if it was so before.
 
         A disabled user does not enter with any mechanism, and its sessions are to be ended.
-        UsersError if there is no such user, or the file cannot be changed.
+        UsersError if there is no such user, or it cannot be changed.
         """
         self._check_changeable(name)
         if self._required(name).enabled is enabled:
@@ -385,26 +402,20 @@ class Users:
     def complete_scram(self, name: str, password: str) -> bool:
         """Give the user `name` the verifiers for SCRAM that it lacks; return whether it lacked any.
 
-        `password` has just been found right by `check`. Its version stays, as the password does.
-        Takes a core for 26 ms. UsersError if SCRAM cannot carry the name or password, or the file
-        cannot be changed.
+        Nothing is added if `password` is not the current one: `check` admits a former one, too. The
+        version stays, as the password does. Takes a core for 50 ms. UsersError if SCRAM cannot
+        carry the name or password, or the verifiers cannot be stored.
         """
         seen = self._known(name)
         if name == self.first or seen is None or len(seen.verifiers.scram) == len(ScramHash):
             return False
-        made = new_scram(name, password)
-
-        def change(before: UserAccount | None) -> UserAccount:
-            if before is None or before.verifiers != seen.verifiers:
-                raise UsersError(f"user {name!r} was changed at the same time: try again")
-            scram = {**made, **before.verifiers.scram}
-            return replace(before, verifiers=replace(before.verifiers, scram=scram))
-
-        self._change(name, change)
+        if not matches(seen.verifiers.password or NOBODY, password):
+            return False
+        self._sources.complete(name, seen, new_scram(name, password), now=self._now())
         return True
 
     def remove(self, name: str) -> None:
-        """Remove the user `name` from the file. UsersError if it is not in it."""
+        """Remove the user `name`. UsersError if there is none, or it cannot be removed."""
 
         def change(before: UserAccount | None) -> None:
             if before is None:
@@ -413,7 +424,7 @@ class Users:
         self._change(name, change)
 
     def _change(self, name: str, change: Change) -> UserAccount | None:
-        return self._file.change(name, change, now=self._now())
+        return self._sources.change(name, change, now=self._now())
 
     def _required(self, name: str) -> UserAccount:
         account = self.account(name)
@@ -422,7 +433,7 @@ class Users:
         return account
 
     def _no_user(self, name: str) -> UsersError:
-        return UsersError(f"no user {name!r} in {self.file}")
+        return UsersError(f"no user {name!r} in {self.place}")
 
     def _check_changeable(self, name: str) -> None:
         refusal = refusal_of_name(name)

@@ -6,6 +6,7 @@ lines, as earlier versions wrote it, becomes TOML with the first change.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +20,20 @@ from broker.security.users_toml import UsersReader, UserTable
 
 Change = Callable[[UserAccount | None], UserAccount | None]
 """Takes a user's account, None if there is none; returns what it becomes, None to remove it."""
+
+
+UNWRITABLE: Final = frozenset(
+    {
+        *(errno.EACCES, errno.EPERM, errno.EROFS),
+        errno.EBUSY,  # the file is a mount of its own
+        *(errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG),
+    }
+)
+"""Errors of a folder or file that no retry will change. A full disk is none."""
+
+
+class UnwritableError(UsersError):
+    """The file cannot be changed by this process, now or later. Nothing was changed."""
 
 
 class UsersFile:
@@ -65,7 +80,8 @@ class UsersFile:
         """Replace the account `name` by what `change` makes of it; return the account before.
 
         The new file has another name until it is complete; that name also prevents two changes at
-        the same time. UsersError, also that of `change`, leaves the file as it was.
+        the same time. UsersError, also that of `change`, leaves the file as it was; it is
+        UnwritableError if this process cannot change the file at all.
         """
         target = self._path.resolve()
         new = target.with_name(f"{target.name}.new")
@@ -76,7 +92,7 @@ class UsersFile:
                 f"{new} exists: somebody else changes the users; else remove it"
             ) from None
         except OSError as error:
-            raise UsersError(f"{new}: {error.strerror}") from None
+            raise _refusal(error, f"{new}: {error.strerror}") from None
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as out:
                 before = self._read(target).accounts.get(name)
@@ -86,7 +102,7 @@ class UsersFile:
             _keep_owner(target, new)
             new.replace(target)
         except OSError as error:
-            raise UsersError(f"{new}: {error.strerror}; nothing was changed") from None
+            raise _refusal(error, f"{new}: {error.strerror}; nothing was changed") from None
         finally:
             new.unlink(missing_ok=True)
         return before
@@ -104,6 +120,10 @@ class UsersFile:
             return changed_text(text, name, account, now=now, reader=self._reader)
         except UsersError as error:
             raise UsersError(f"{path}, {error}") from None
+
+
+def _refusal(error: OSError, text: str) -> UsersError:
+    return UnwritableError(text) if error.errno in UNWRITABLE else UsersError(text)
 
 
 def _text_of(path: Path) -> str:

@@ -275,6 +275,11 @@ def _salt_secret(top: TableReader) -> bytes | None:
     return secret
 
 
+def account_of(values: Mapping[str, object]) -> UserAccount:
+    """Return the user of values such as `values_of` returns. UsersError if one is invalid."""
+    return _account(values, 1)
+
+
 def _account(table: Mapping[str, object], number: int) -> UserAccount:
     unnamed = TableReader(f"user number {number}", table)
     name = unnamed.value("name", str)

@@ -59,6 +59,24 @@ def test_users_come_and_go_by_management(tmp_path: Path) -> None:
     assert "secret" not in log
 
 
+def test_users_of_a_broker_without_a_file_are_in_its_store(tmp_path: Path) -> None:
+    variables = FIRST | {"JMS_BROKER_USERS_FILE": str(tmp_path / "no" / "users")}
+    settings = f'store = "sqlite:///{tmp_path / "data" / "store.db"}"'
+    broker = BrokerProcess(tmp_path, settings=settings, variables=variables)
+    place = f"the store of the broker at {broker.url.replace('amqp://', 'amqp://first:***@')}"
+    first = at(broker, "first:one")
+    added = first.prints("user", "add", "bob", "--password-stdin", typed=b"secret\n")
+    assert added.decode().startswith(f"added bob to {place}\n")
+    assert first.prints("user", "list") == b"bob\tstore\nfirst\tadministrator\n"
+    assert b"source              store\n" in first.prints("user", "show", "bob")
+    assert broker.stop() == 0
+    broker = BrokerProcess(tmp_path, settings=settings, variables=variables)
+    assert at(broker, "bob:secret").prints("send", "q", "x") == b"sent 1\n"
+    removed = at(broker, "first:one").prints("user", "remove", "bob")
+    assert removed.startswith(b"removed bob from the store of the broker at ")
+    assert broker.stop() == 0
+
+
 def test_a_broker_that_stays_open_is_told(own_broker: BrokerProcess) -> None:
     client = Client(own_broker.url)
     done = client.run("user", "add", "bob", "--password-stdin", typed=b"secret\n")

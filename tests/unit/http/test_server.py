@@ -14,7 +14,7 @@ import pytest
 
 from broker.app import App
 from broker.embedding import Broker
-from broker.security.authenticate import open_users
+from broker.security.authenticate import admits_anonymous, open_users
 from broker.serving import ready_line
 from broker.settings import MEMORY, SettingsError, given_settings
 from storage.memory import MemoryStore
@@ -87,7 +87,7 @@ def test_other_machines_need_a_user(tmp_path: Path) -> None:
         users_file=tmp_path / "users", store=MEMORY, http={"port": 0, "host": "0.0.0.0"}
     )
     with pytest.raises(SettingsError, match=r"^http\.host = '0\.0\.0\.0' lets other machines in"):
-        open_users(settings)
+        admits_anonymous(settings, open_users(settings))
 
 
 ASK = """

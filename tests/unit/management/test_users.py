@@ -11,6 +11,7 @@ from broker.management.management import Management
 from broker.management.users import LoginRules
 from broker.security.identity import ADMIN, APPLICATION, Identity
 from broker.security.users import Users
+from tests.support.account_table import RecordingTable, unwritable_file
 from tests.support.broker import Broker, Doorman
 from tests.support.frames import Transfer
 from tests.support.management import Manager, Reply, read_reply, request
@@ -33,9 +34,17 @@ class UsersOnly(Doorman):
 class Setting:
     """A broker with a users file, and a connection of `user`; `alice` is an administrator."""
 
-    def __init__(self, file: Path, *, anonymous: bool = False, user: str = "alice") -> None:
-        self.users = Users(file, first=("first", "one"))
-        self.users.add("alice", "sesame", administrator=True)
+    def __init__(
+        self,
+        file: Path,
+        *,
+        anonymous: bool = False,
+        user: str = "alice",
+        table: RecordingTable | None = None,
+    ) -> None:
+        self.users = Users(file, first=("first", "one"), table=table)
+        if table is None:
+            self.users.add("alice", "sesame", administrator=True)
         self.broker = Broker(authenticator=UsersOnly(self.users))
         self._beside: list[Coroutine[None, None, None]] = []
         container = self.broker.container
@@ -105,7 +114,23 @@ async def test_a_user_is_added_changed_and_removed(file: Path) -> None:
     less = await setting.ask("CREATE", "bob", password="third", administrator=False)
     assert less.map["administrator"] is False
     removed = await setting.ask("DELETE", "bob")
-    assert (removed.status, removed.map) == (200, {"file": str(file)})
+    assert (removed.status, removed.map) == (200, {"file": str(file), "source": "file"})
+    assert setting.users.names() == ["alice"]
+
+
+async def test_a_user_that_the_file_cannot_take_is_in_the_store(tmp_path: Path) -> None:
+    setting = Setting(unwritable_file(tmp_path, ("alice", "sesame")), table=RecordingTable())
+    created = await setting.ask("CREATE", "bob", password="secret")
+    assert (created.status, created.map["source"]) == (201, "store")
+    changed = await setting.ask("UPDATE", "bob", enabled=False)
+    assert (changed.map["enabled"], changed.map["source"]) == (False, "store")
+    sources = [(row["name"], row["source"]) for row in setting.rows()]
+    assert sources == [("alice", "file"), ("bob", "store"), ("first", "settings")]
+    refused = await setting.ask("UPDATE", "alice", password="other")
+    assert refused.status == 409
+    assert "which wins over the store" in refused.description
+    removed = await setting.ask("DELETE", "bob")
+    assert (removed.status, removed.map["source"]) == (200, "store")
     assert setting.users.names() == ["alice"]
 
 

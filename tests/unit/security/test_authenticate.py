@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.security.authenticate import anonymous_allowed, is_loopback, open_users
+from broker.security.authenticate import (
+    admits_anonymous,
+    anonymous_allowed,
+    is_loopback,
+    open_users,
+)
+from broker.security.users import Users
 from broker.settings import Settings, SettingsError, given_settings
 
 ELSEWHERE = "0.0.0.0"
@@ -13,6 +19,12 @@ ELSEWHERE = "0.0.0.0"
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "users"
+
+
+def opened(settings: Settings) -> tuple[Users, bool]:
+    """Return the users of `settings`, and whether clients without a login may enter."""
+    users = open_users(settings)
+    return users, admits_anonymous(settings, users)
 
 
 BAD_FILES = [
@@ -27,14 +39,14 @@ BAD_FILES = [
 def test_a_bad_file_stops_the_start(file: Path, content: bytes, told: str) -> None:
     file.write_bytes(content)
     with pytest.raises(SettingsError, match=told):
-        open_users(Settings(users_file=file))
+        opened(Settings(users_file=file))
 
 
 def test_the_first_user_may_have_the_password_in_a_file(tmp_path: Path, file: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("sesame\r\n")
     settings = Settings(users_file=file, user="alice", password_file=secret)
-    users, anonymous = open_users(settings)
+    users, anonymous = opened(settings)
     assert users.check("alice", "sesame")
     assert not anonymous
 
@@ -50,7 +62,7 @@ FIRST_USERS = [
 def test_a_wrong_first_user_stops_the_start(file: Path, given: dict[str, str], told: str) -> None:
     settings = Settings.model_validate({"users_file": file, **given})
     with pytest.raises(SettingsError, match=told):
-        open_users(settings)
+        opened(settings)
 
 
 BINDS = [
@@ -99,7 +111,7 @@ def test_strangers(bind: str, chosen: bool | None, users_exist: bool, expected: 
 
 def test_a_broker_open_by_oversight_is_told_what_to_do(file: Path) -> None:
     with pytest.raises(SettingsError) as caught:
-        open_users(Settings(bind=ELSEWHERE, users_file=file))
+        opened(Settings(bind=ELSEWHERE, users_file=file))
     told = str(caught.value)
     for remedy in ("user add", "JMS_BROKER_USER", "JMS_BROKER_ALLOW_ANONYMOUS=true", ELSEWHERE):
         assert remedy in told
