@@ -15,6 +15,7 @@ from broker.amqp.frames import SASL_HEADER
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SaslChallenge, SaslMechanisms, SaslOutcome
 from broker.app import App
 from broker.net.users_watch import UsersWatch
+from broker.reload import apply
 from broker.security.scram_verifier import ScramHash
 from broker.security.users import Users
 from broker.settings import MEMORY, SettingsError, given_settings
@@ -122,6 +123,9 @@ async def test_users_of_the_store_keep_other_clients_out_from_the_start(tmp_path
         assert app.login is not None
         assert app.login.anonymous
         await add(app, "ada", "engine")
+        apply(app, app.settings)
+        assert not app.login.anonymous, "a reload knows them, too"
+        assert await log_in(app, "ada", "engine") == ([*SCRAM, "PLAIN"], SASL_OK)
     async with broker(file) as app:
         assert app.login is not None
         assert not app.login.anonymous
