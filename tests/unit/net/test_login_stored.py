@@ -74,6 +74,11 @@ def users_of(app: App) -> Users:
     return app.login.users
 
 
+def lets_anybody_in(app: App) -> bool:
+    assert app.login is not None
+    return app.login.anonymous
+
+
 async def add(app: App, name: str, password: str, *, scram: bool = True) -> None:
     """Add a user as management does, in a thread."""
     await asyncio.to_thread(partial(users_of(app).add, name, password, scram=scram))
@@ -120,15 +125,13 @@ async def test_users_of_the_store_keep_other_clients_out_from_the_start(tmp_path
     """Before the store is open, a broker without a file has no users."""
     file = tmp_path / "no" / "users"
     async with broker(file) as app:
-        assert app.login is not None
-        assert app.login.anonymous
+        assert lets_anybody_in(app)
         await add(app, "ada", "engine")
         apply(app, app.settings)
-        assert not app.login.anonymous, "a reload knows them, too"
+        assert not lets_anybody_in(app), "a reload knows them, too"
         assert await log_in(app, "ada", "engine") == ([*SCRAM, "PLAIN"], SASL_OK)
     async with broker(file) as app:
-        assert app.login is not None
-        assert not app.login.anonymous
+        assert not lets_anybody_in(app)
         assert await log_in(app, "ada", "engine") == ([*SCRAM, "PLAIN"], SASL_OK)
         assert await log_in(app, "guest", "guest") == ([*SCRAM, "PLAIN"], SASL_AUTH)
     recorded = "".join(each.read_text() for each in (tmp_path / "store").glob("store.db.audit/*"))
