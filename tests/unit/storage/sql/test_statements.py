@@ -29,7 +29,11 @@ ORDERS = [
     pytest.param(BETWEEN, ["first", "last"], id="first, last"),
     pytest.param(SET_MARK, ["number", "which"], id="value, name"),
     pytest.param(DELETE_NODE, ["of_kind", "at"], id="kind, address"),
-    pytest.param(INSERT_NODE, ["kind", "address", "of_kind", "at"], id="kind, address, twice"),
+    pytest.param(
+        INSERT_NODE,
+        ["kind", "address", "creator", "of_kind", "at"],
+        id="kind, address, creator, kind, address",
+    ),
 ]
 
 
