@@ -28,6 +28,7 @@ from broker.cli.reload import reload
 from broker.cli.sinks import sinks
 from broker.cli.store import store as stores
 from broker.cli.subscriptions import explain, subscriptions
+from broker.cli.tls import tls
 from broker.cli.users import users
 from broker.compiled import COMPILED, SLOWER, is_compiled
 
@@ -130,6 +131,7 @@ application.command()(events)
 application.add_typer(users, name="user")
 application.add_typer(acl, name="acl")
 application.add_typer(audit, name="audit")
+application.add_typer(tls, name="tls")
 application.add_typer(nodes, name="node")
 application.add_typer(connections, name="connection")
 application.add_typer(queued, name="message")

@@ -114,14 +114,16 @@ class ClientTls:
                 raise ClientTlsError(
                     f"--ca {self.ca}: there is no certificate in PEM form in it"
                 ) from None
-        if self.cert is not None:
-            self._show(context, self.cert)
+        self.show_in(context)
         return context
 
-    def _show(self, context: ssl.SSLContext, cert: Path) -> None:
-        """Load the certificate and its key into `context`. Raise ClientTlsError."""
+    def show_in(self, context: ssl.SSLContext) -> None:
+        """Load the certificate and its key, if any, into `context`. Raise ClientTlsError."""
         import ssl
 
+        cert = self.cert
+        if cert is None:
+            return
         _opened("--cert", cert)
         option, key = ("--cert", cert) if self.key is None else ("--key", self.key)
         _opened(option, key)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from broker.net.certificate_dates import DatedFile, DateWarnings
 from broker.net.tls_files import CERTIFICATE, KeyPair, TlsError, TlsFiles
 from broker.net.tls_front import FrontContext
+from broker.net.tls_proof import handshake
 from broker.tls_settings import ClientCertificates, TlsSettings
 
 SESSIONS_MAX: Final = 16
@@ -34,9 +34,6 @@ VERIFY_MODES: Final[Mapping[ClientCertificates, ssl.VerifyMode]] = {
 }
 
 VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
-
-PROOF_ROUNDS: Final = 10
-"""Maximum exchanges of a handshake in memory; it needs three."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,33 +200,10 @@ def _context(pair: KeyPair, settings: TlsSettings, files: TlsFiles) -> ssl.SSLCo
 
 def _prove(context: ssl.SSLContext, pair: KeyPair) -> None:
     """Perform a handshake with `context` in memory. Raise TlsError if it fails."""
-    # a front without verification: there is no client certificate to show here
-    front = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-
-    def publish(connection: ssl.SSLObject, _name: str | None, _front: ssl.SSLContext) -> None:
-        connection.context = context
-
-    front.sni_callback = publish
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False
     client.verify_mode = ssl.CERT_NONE
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = [
-        client.wrap_bio(to_client, to_server),
-        front.wrap_bio(to_server, to_client, server_side=True),
-    ]
     try:
-        for _ in range(PROOF_ROUNDS):
-            ends = [end for end in ends if not _is_done(end)]
+        handshake(context, client)
     except ssl.SSLError as error:
         raise pair.certificate.error(f"a handshake with it fails: {error}") from None
-    if ends:
-        raise pair.certificate.error("a handshake with it does not end")
-
-
-def _is_done(end: ssl.SSLObject) -> bool:
-    """Continue the handshake of one end. Return whether it is complete."""
-    with suppress(ssl.SSLWantReadError):
-        end.do_handshake()
-        return True
-    return False

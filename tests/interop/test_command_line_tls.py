@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 import pytest
@@ -141,3 +142,54 @@ def test_a_health_check_over_tls(
     done = Client(url).run("healthcheck", "--url", url, *files(secured_broker, ca, shown))
     assert done.returncode == status
     assert told in (done.stdout + done.stderr).decode()
+
+
+Checked = tuple[int, dict[str, object], str]
+"""The exit status, the record and the errors of a check."""
+
+
+def tls_check(broker: SecuredBroker, *arguments: str, listener: str = "asking") -> Checked:
+    """Return the exit status, the record, and the errors of a check of a listener."""
+    place = broker.tls_url(listener=listener).removeprefix("amqps://")
+    done = Client(broker.url).run("tls", "check", place, *arguments, "--json")
+    record: dict[str, object] = json.loads(done.stdout) if done.stdout else {}
+    return done.returncode, record, done.stderr.decode()
+
+
+def test_the_check_of_a_listener(secured_broker: SecuredBroker) -> None:
+    status, told, errors = tls_check(secured_broker, *files(secured_broker, "ca"))
+    assert (status, errors) == (0, "")
+    assert told["protocol"] == "TLSv1.3"
+    assert told["speaks"] == "AMQP 1.0"
+    assert told["names"] == ["localhost", "127.0.0.1"]
+    assert (told["trusted"], told["name_fits"], told["problems"]) == (True, True, [])
+
+
+def test_a_check_with_a_client_certificate(secured_broker: SecuredBroker) -> None:
+    trusted = files(secured_broker, "ca")
+    status, told, errors = tls_check(secured_broker, *trusted, listener="demanding")
+    assert (status, told["trusted"]) == (1, True)
+    assert "the broker demands a certificate of the client: give --cert" in errors
+    shown = files(secured_broker, "ca", "shop")
+    assert tls_check(secured_broker, *shown, listener="demanding")[0] == 0
+
+
+def test_a_check_that_finds_both_faults(secured_broker: SecuredBroker) -> None:
+    place = secured_broker.tls_url().replace("localhost", "127.1").removeprefix("amqps://")
+    other = files(secured_broker, "other")
+    done = Client(secured_broker.url).run("tls", "check", place, *other)
+    assert done.returncode == 1
+    shown = dict(line.split("  ", 1) for line in done.stdout.decode().splitlines())
+    assert shown["names"].strip() == "localhost, 127.0.0.1"
+    assert (shown["trusted"].strip(), shown["name fits"].strip()) == ("no", "no")
+    assert b"is not signed by an authority in /" in done.stderr
+    assert b"is not for the name 127.1: connect by a name that is in it" in done.stderr
+
+
+def test_a_check_of_a_port_without_tls(secured_broker: SecuredBroker) -> None:
+    client = Client(secured_broker.url)
+    done = client.run("tls", "check", secured_broker.url.removeprefix("amqp://"))
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"it does not speak TLS at this port" in done.stderr
+    refused = client.run("tls", "check", secured_broker.url)
+    assert (refused.returncode, refused.stdout) == (2, b"")
