@@ -1,4 +1,4 @@
-"""`jms-broker acl`: check, show and explain a file of access rules, without a broker."""
+"""`jms-broker acl`: check, show, explain and test a file of access rules, without a broker."""
 
 from __future__ import annotations
 
@@ -16,16 +16,22 @@ from broker.cli.printing import print_record, print_records
 
 if TYPE_CHECKING:
     from broker.security.access import AccessRules
+    from broker.security.cases_file import AccessCase
     from broker.security.resources import Resource
 
 acl = Commands(
-    help="Check, show and explain a file of access rules. No broker is asked.",
+    help="Check, show, explain and test a file of access rules. No broker is asked.",
     epilog=EXIT_STATUSES,
     no_args_is_help=True,
 )
 
 COLUMNS: Final = ("id", "effect", "who", "can", "on", "when")
 PROBLEM_COLUMNS: Final = ("rule", "problem")
+CASE_COLUMNS: Final = ("case", "user", "verb", "resource", "expected", "found")
+
+ALLOW: Final = "allow"
+DENY: Final = "deny"
+"""The expected decisions in a file of cases."""
 
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="The TOML file with the rules.", show_default=False)
@@ -120,20 +126,22 @@ def explain(
 
     The limits of the user are printed, too. The exit status is 0 whatever the decision is.
     """
-    from broker.security.entrance import Entrance
-    from broker.security.identity import Identity
+    from broker.security.question import AccessQuestion
 
     asked = canonical(resource, verb)
-    identity = Identity(user, roles=frozenset(role or ()), mechanism=mechanism)
+    question = AccessQuestion(
+        verb=verb,
+        user=user,
+        roles=tuple(role or ()),
+        mechanism=mechanism,
+        client_id=client_id,
+        listener=listener,
+        host=address,
+        is_tls=tls,
+    )
     with _loaded(file) as rules:
-        limits = rules.limits_of(identity).text()
-        explanation = rules.explain(
-            identity,
-            verb,
-            asked,
-            entrance=Entrance(listener=listener, kind="amqp", host=address, is_tls=tls),
-            client_id=client_id,
-        )
+        limits = rules.limits_of(question.identity()).text()
+        explanation = question.explained_by(rules, asked)
     record = explanation.record()
     if limits:
         record["limits"] = limits
@@ -143,26 +151,75 @@ def explain(
     print_record(record, as_json=json)
 
 
-def canonical(text: str, verb: str) -> Resource:
-    """Return the resource that an operator typed; a wrong one ends the command."""
-    from broker.routing.addresses.address import MANAGEMENT
-    from broker.routing.addresses.prefixes import Prefixes
-    from broker.routing.errors import RoutingError
-    from broker.security import resources
-    from broker.security.resources import ResourceError, resource_of
+@acl.command("test", epilog=EXIT_STATUSES)
+def run_cases(
+    file: File,
+    cases_file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CASES", help="The TOML file with expected decisions.", show_default=False
+        ),
+    ],
+    json: Json = False,
+) -> None:
+    """Compare the decisions of a file of rules with expected ones, and print those that differ.
 
-    kind, _, name = text.partition(":")
+    Each table [[case]] has verb, resource, and expect (allow or deny); without a user the
+    client did not log in. It may have name, user, roles, mechanism, client_id, listener, from, tls,
+    and rule: the id of the rule that must decide. The exit status is 1 if a decision differs.
+    """
+    from broker.security.cases_file import CasesFileError, read_cases
+
+    with _loaded(file) as rules:
+        try:
+            cases = read_cases(cases_file)
+        except CasesFileError as error:
+            fail(str(error), EXIT_USAGE)
+        different = [
+            record
+            for record in (_difference(rules, case, cases_file) for case in cases)
+            if record is not None
+        ]
+    if different:
+        print_records(different, CASE_COLUMNS, as_json=json)
+        raise typer.Exit(EXIT_FAILURE)
+    if not json:
+        typer.echo(f"{cases_file}: as expected: cases {len(cases)}")
+
+
+def _difference(rules: AccessRules, case: AccessCase, file: Path) -> dict[str, object] | None:
+    """Return how a decision differs from the expected one, None if it does not."""
+    verb = case.question.verb
+    asked = canonical(case.resource, verb, place=f"{file}: {case.name}: ")
+    decision = case.question.decided_by(rules, asked)
+    if case.is_met(decision):
+        return None
+    return {
+        "case": case.name,
+        "user": case.question.user,
+        "verb": verb,
+        "resource": asked.text(),
+        "expected": _in_words(case.is_allowed, case.rule),
+        "found": _in_words(decision.allowed, decision.rule or decision.because),
+    }
+
+
+def _in_words(allowed: bool, rule: str) -> str:
+    """Return a decision as a file of cases has it, with the rule."""
+    effect = ALLOW if allowed else DENY
+    return f"{effect} ({rule})" if rule else effect
+
+
+def canonical(text: str, verb: str, *, place: str = "") -> Resource:
+    """Return the resource that an operator typed; a wrong one ends the command.
+
+    `place` begins the error.
+    """
+    from broker.management.asked_resource import asked_resource
+    from broker.routing.addresses.prefixes import Prefixes
+    from broker.security.resources import ResourceError
+
     try:
-        if kind not in (resources.QUEUE, resources.TOPIC) or not name:
-            return resource_of(text, verb)
-        address = Prefixes().parse(name, kind)
-        if address.text == MANAGEMENT:
-            return resource_of(f"{resources.MANAGEMENT}:{resources.EVERY}", verb)
-        if address.is_temporary:
-            return resource_of(f"{resources.TEMPORARY}:{kind}", verb)
-        if kind == resources.TOPIC:
-            plain = f"{address.words}/{address.key}" if address.key else address.words
-            return resource_of(f"{kind}:{plain}", verb)
-        return resource_of(f"{kind}:{address.text.removeprefix(address.begins)}", verb)
-    except (ResourceError, RoutingError) as error:
-        fail(str(error), EXIT_USAGE)
+        return asked_resource(text, verb, Prefixes())
+    except ResourceError as error:
+        fail(f"{place}{error}", EXIT_USAGE)

@@ -183,3 +183,58 @@ def test_limits_are_checked_shown_and_explained(file: Path) -> None:
         "limits       connections = 50, links = 7"
     )
     assert "limits" not in acl(*arguments, "other").stdout
+
+
+CASES = """
+[[case]]
+user = "svc"
+verb = "send"
+resource = "queue:queue://orders.new"
+tls = true
+expect = "allow"
+rule = "orders"
+[[case]]
+name = "no payroll"
+user = "svc"
+roles = ["admin"]
+verb = "send"
+resource = "topic:pay"
+expect = "deny"
+"""
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Path:
+    found = tmp_path / "cases.toml"
+    found.write_text(CASES)
+    return found
+
+
+def test_decisions_that_are_as_expected(file: Path, cases: Path) -> None:
+    done = acl("test", file, cases)
+    assert (done.exit_code, done.stdout) == (0, f"{cases}: as expected: cases 2\n")
+    assert acl("test", file, cases, "--json").stdout == ""
+
+
+def test_decisions_that_differ(file: Path, cases: Path) -> None:
+    file.write_text(FILE.replace('"deny"', '"allow"').replace("tls = true", "tls = false"))
+    done = acl("test", file, cases)
+    assert (done.exit_code, done.stdout.splitlines()) == (
+        1,
+        [
+            "case\tuser\tverb\tresource\texpected\tfound",
+            "case 1\tsvc\tsend\tqueue:orders.new\tallow (orders)\tdeny (default)",
+            "no payroll\tsvc\tsend\ttopic:pay\tdeny\tallow (no-pay)",
+        ],
+    )
+    first = json.loads(acl("test", file, cases, "--json").stdout.splitlines()[0])
+    assert first["case"] == "case 1"
+
+
+def test_wrong_cases(file: Path, cases: Path) -> None:
+    cases.write_text(CASES.replace("topic:pay", "pay"))
+    done = acl("test", file, cases)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"{cases}: no payroll: 'pay' is no resource" in done.stderr
+    cases.write_text("")
+    assert acl("test", file, cases).exit_code == 2
