@@ -177,6 +177,7 @@ class App:
             accounts=accounts,
             users_changed=None if changes is None else changes.record,
             settings=lambda: self.configuration,
+            listeners=lambda: [each.name for each in self.settings.listeners()],
         )
 
     def _claims_service(self) -> Service | None:

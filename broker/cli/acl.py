@@ -1,9 +1,7 @@
-"""`jms-broker acl`: check, show, explain and test a file of access rules, without a broker."""
+"""`jms-broker acl`: check, show, explain and test access rules, of a file or a running broker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,16 +9,17 @@ import typer
 
 from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_FAILURE, EXIT_STATUSES, EXIT_USAGE, fail
-from broker.cli.managing import Json
+from broker.cli.managing import Json, taking
 from broker.cli.printing import print_record, print_records
+from broker.cli.rules_source import RulesPlace, as_table, canonical, rules_of
 
 if TYPE_CHECKING:
     from broker.security.access import AccessRules
     from broker.security.cases_file import AccessCase
-    from broker.security.resources import Resource
 
 acl = Commands(
-    help="Check, show, explain and test a file of access rules. No broker is asked.",
+    help="Check, show, explain and test access rules: those of a file, or, without a file, those"
+    " of a running broker.",
     epilog=EXIT_STATUSES,
     no_args_is_help=True,
 )
@@ -36,89 +35,89 @@ DENY: Final = "deny"
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="The TOML file with the rules.", show_default=False)
 ]
-
-
-ResourceText = Annotated[
-    str,
+FileOrBroker = Annotated[
+    Path | None,
     typer.Argument(
-        metavar="RESOURCE",
-        help="KIND:NAME, such as queue:orders, topic:news.*/key or subscription:CLIENT/NAME."
-        " The name of a queue or topic may be spelled as in an address.",
+        metavar="[FILE]",
+        help="The TOML file with the rules. [default: a running broker, by --url]",
         show_default=False,
     ),
 ]
 
-
-@contextmanager
-def _loaded(file: Path) -> Iterator[AccessRules]:
-    """Read the rules for the block; an error in the file ends the command with one line."""
-    from broker.security.rules_file import RulesFileError, read_rules
-
-    try:
-        yield read_rules(file)
-    except RulesFileError as error:
-        fail(str(error))
+Asked = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[FILE] RESOURCE",
+        help="The TOML file with the rules, unless a running broker is asked, by --url; and"
+        " KIND:NAME, such as queue:orders, topic:news.*/key or subscription:CLIENT/NAME."
+        " The name of a queue or topic may be spelled as in an address.",
+        show_default=False,
+    ),
+]
+Verb = Annotated[str, typer.Option(help="The verb, such as send or subscribe.", show_default=False)]
+AskedUser = Annotated[str, typer.Option(help="The user; without it, a client that did not log in.")]
+AskedRoles = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A role of the user, beside those of the file, or that the broker knows.",
+        show_default=False,
+    ),
+]
+Mechanism = Annotated[str, typer.Option(help="The SASL mechanism of the login, such as EXTERNAL.")]
+ClientId = Annotated[str, typer.Option(help="The client id of the connection.")]
+ListenerName = Annotated[str, typer.Option(help="The name of the listener.")]
+Address = Annotated[str, typer.Option("--from", help="The address of the client.")]
 
 
 @acl.command(epilog=EXIT_STATUSES)
-def check(file: File, json: Json = False) -> None:
-    """Check a file, and list rules that never decide and roles that are unknown.
+@taking(RulesPlace)
+def check(place: RulesPlace, file: FileOrBroker = None, json: Json = False) -> None:
+    """Check rules, and list those that never decide and roles that are unknown.
 
-    The exit status is 1 if there is any.
+    A running broker also knows the roles of its users, and its listeners. The exit status is 1 if
+    there is any problem.
     """
-    with _loaded(file) as rules:
-        problems = rules.check()
-        own = [rule for rule in rules.rules if not rule.is_built_in]
-        limits = f", limits {len(rules.limits)}" if rules.limits else ""
-    if not problems and not json:
-        typer.echo(f"{file}: sound: rules {len(own)}, roles {len(rules.roles)}{limits}")
-    elif problems:
-        print_records(
-            [{"rule": each.rule, "problem": each.text} for each in problems],
-            PROBLEM_COLUMNS,
-            as_json=json,
-        )
+    with place.opened(file) as source:
+        verdict = source.check()
+    if not verdict.problems and not json:
+        typer.echo(f"{source.name}: sound: {verdict.counts}")
+    elif verdict.problems:
+        print_records(verdict.problems, PROBLEM_COLUMNS, as_json=json)
         raise typer.Exit(EXIT_FAILURE)
 
 
 @acl.command(epilog=EXIT_STATUSES)
+@taking(RulesPlace)
 def show(
-    file: File,
+    place: RulesPlace,
+    file: FileOrBroker = None,
     built_in: Annotated[
         bool, typer.Option("--built-in", help="Also show the rules of the built-in roles.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Print the rules of a file, ordered by id, and its limits.
+    """Print the rules of a file or a running broker, ordered by id, and the limits.
 
     The order of rules in the file means nothing. Limits are numbered in the order of the file.
     """
-    with _loaded(file) as rules:
-        records = [rule.record() for rule in rules.rules if built_in or not rule.is_built_in]
-        records += [limit.record() for limit in rules.limits]
-    print_records(records, COLUMNS, as_json=json)
+    with place.opened(file) as source:
+        records = source.records(built_in=built_in)
+    shown = [{column: record[column] for column in COLUMNS} for record in records]
+    print_records(shown, COLUMNS, as_json=json)
 
 
 @acl.command(epilog=EXIT_STATUSES)
+@taking(RulesPlace)
 def explain(
-    file: File,
-    resource: ResourceText,
-    verb: Annotated[
-        str, typer.Option(help="The verb, such as send or subscribe.", show_default=False)
-    ],
-    user: Annotated[
-        str, typer.Option(help="The user; without it, a client that did not log in.")
-    ] = "",
-    role: Annotated[
-        list[str] | None,
-        typer.Option(help="A role of the user, beside those of the file.", show_default=False),
-    ] = None,
-    mechanism: Annotated[
-        str, typer.Option(help="The SASL mechanism of the login, such as EXTERNAL.")
-    ] = "",
-    client_id: Annotated[str, typer.Option(help="The client id of the connection.")] = "",
-    listener: Annotated[str, typer.Option(help="The name of the listener.")] = "",
-    address: Annotated[str, typer.Option("--from", help="The address of the client.")] = "",
+    place: RulesPlace,
+    asked: Asked,
+    verb: Verb,
+    user: AskedUser = "",
+    role: AskedRoles = None,
+    mechanism: Mechanism = "",
+    client_id: ClientId = "",
+    listener: ListenerName = "",
+    address: Address = "",
     tls: Annotated[bool, typer.Option("--tls", help="The connection has TLS.")] = False,
     json: Json = False,
 ) -> None:
@@ -128,7 +127,9 @@ def explain(
     """
     from broker.security.question import AccessQuestion
 
-    asked = canonical(resource, verb)
+    *files, resource = asked
+    if len(files) > 1:
+        fail("give a file of rules and a resource, or a resource and --url", EXIT_USAGE)
     question = AccessQuestion(
         verb=verb,
         user=user,
@@ -139,16 +140,11 @@ def explain(
         host=address,
         is_tls=tls,
     )
-    with _loaded(file) as rules:
-        limits = rules.limits_of(question.identity()).text()
-        explanation = question.explained_by(rules, asked)
-    record = explanation.record()
-    if limits:
-        record["limits"] = limits
-    if not json:
-        near = [f"{each.rule} ({each.failed})" for each in explanation.near_misses]
-        record["near_misses"] = ", ".join(near)
-    print_record(record, as_json=json)
+    with place.opened(Path(files[0]) if files else None) as source:
+        record = dict(source.explain(question, resource))
+    if not record["limits"]:
+        del record["limits"]
+    print_record(record if json else as_table(record), as_json=json)
 
 
 @acl.command("test", epilog=EXIT_STATUSES)
@@ -170,16 +166,13 @@ def run_cases(
     """
     from broker.security.cases_file import CasesFileError, read_cases
 
-    with _loaded(file) as rules:
-        try:
-            cases = read_cases(cases_file)
-        except CasesFileError as error:
-            fail(str(error), EXIT_USAGE)
-        different = [
-            record
-            for record in (_difference(rules, case, cases_file) for case in cases)
-            if record is not None
-        ]
+    rules = rules_of(file)
+    try:
+        cases = read_cases(cases_file)
+    except CasesFileError as error:
+        fail(str(error), EXIT_USAGE)
+    compared = [_difference(rules, case, cases_file) for case in cases]
+    different = [record for record in compared if record is not None]
     if different:
         print_records(different, CASE_COLUMNS, as_json=json)
         raise typer.Exit(EXIT_FAILURE)
@@ -208,18 +201,3 @@ def _in_words(allowed: bool, rule: str) -> str:
     """Return a decision as a file of cases has it, with the rule."""
     effect = ALLOW if allowed else DENY
     return f"{effect} ({rule})" if rule else effect
-
-
-def canonical(text: str, verb: str, *, place: str = "") -> Resource:
-    """Return the resource that an operator typed; a wrong one ends the command.
-
-    `place` begins the error.
-    """
-    from broker.management.asked_resource import asked_resource
-    from broker.routing.addresses.prefixes import Prefixes
-    from broker.security.resources import ResourceError
-
-    try:
-        return asked_resource(text, verb, Prefixes())
-    except ResourceError as error:
-        fail(f"{place}{error}", EXIT_USAGE)

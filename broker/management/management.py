@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
@@ -13,6 +13,7 @@ from broker.links.container import Container
 from broker.links.peer import Peer
 from broker.links.refusal import as_link_fault
 from broker.links.service import Service
+from broker.management.acl import AclContext, AclEntity
 from broker.management.auditing import ManagementAudit, UsersChanged, via_of
 from broker.management.backups import Backups
 from broker.management.configuration import Configuration, ConfigurationSource
@@ -58,7 +59,7 @@ SELF: Final = "org.amqp.management"
 
 VIEW: Final = "view"
 EDIT: Final = "edit"
-VIEWING: Final = frozenset({"READ", "EXPLAIN"})
+VIEWING: Final = frozenset({"READ", "EXPLAIN", "CHECK"})
 """Operations that change nothing; all others, apart from queries, are edits."""
 
 PARTS: Final = NAMES[MANAGEMENT]
@@ -92,7 +93,8 @@ class Management(Service):
     """The management service: executes requests of administrators, refuses all others with 403.
 
     Users are managed only with `accounts`; the store, backups, events and sinks only with `store`
-    and `spawn`, and settings only with `settings`.
+    and `spawn`, rules only with `spawn`, and settings only with `settings`. `listeners` returns the
+    names of the listeners, with which rules are compared.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class Management(Service):
         accounts: Callable[[], LoginRules] | None = None,
         users_changed: UsersChanged | None = None,
         settings: Callable[[], ConfigurationSource | None] | None = None,
+        listeners: Callable[[], Iterable[str]] | None = None,
     ) -> None:
         self._container: Final = container
         self._audit: Final = ManagementAudit(
@@ -131,6 +134,8 @@ class Management(Service):
             entities.append(UserEntity(accounts, router))
         if settings is not None:
             entities.append(Configuration(settings))
+        if spawn is not None:
+            entities.append(AclEntity(container, AclContext(logins=accounts, listeners=listeners)))
         self._entities: Final = {entity.type: entity for entity in entities}
         self._explanations: Final = Explanations(container).operations()
         self._own: Final[Mapping[str, Operation]] = {

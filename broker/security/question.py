@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AccessQuestion:
-    """Who asks for a `verb`, and how the client is connected. No `user` means no login.
+    """A client that asks for a `verb`, and its connection. No `user` means no login.
 
     `roles` are those that the user has beside those of the rules file. `host` is the address of the
     client.

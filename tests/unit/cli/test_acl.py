@@ -238,3 +238,24 @@ def test_wrong_cases(file: Path, cases: Path) -> None:
     assert f"{cases}: no payroll: 'pay' is no resource" in done.stderr
     cases.write_text("")
     assert acl("test", file, cases).exit_code == 2
+
+
+PLACES = [
+    pytest.param(["check"], "give a file of rules, or a running broker by --url", id="neither"),
+    pytest.param(
+        ["check", "FILE", "--url", "amqp://h"], "--url names a broker: give one", id="both"
+    ),
+    pytest.param(
+        ["explain", "a", "b", "c", "--verb", "send"],
+        "give a file of rules and a resource, or a resource and --url",
+        id="two files",
+    ),
+    pytest.param(["check", "--url", "http://h"], "http:// is not AMQP", id="another protocol"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "told"), PLACES)
+def test_a_file_or_a_broker(file: Path, arguments: list[str], told: str) -> None:
+    done = acl(*(file if each == "FILE" else each for each in arguments))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert told in done.stderr

@@ -1,4 +1,4 @@
-"""What a client finds out about the TLS of a server."""
+"""The report of a client on the TLS of a server."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from broker.management.acl import AclEntity
 from broker.management.backups import Backups
 from broker.management.configuration import Configuration
 from broker.management.connections import Connections, Links
@@ -33,6 +34,7 @@ SECTIONS: Final[dict[str, list[type[Entity]]]] = {
     "The store": [Stores, DamagedMessages, Backups],
     "Users": [UserEntity],
     "Settings": [Configuration],
+    "Access rules": [AclEntity],
     "Sinks": [Sinks],
     "Leases": [LeaseEntity],
 }

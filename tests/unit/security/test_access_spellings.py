@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from broker.cli.acl import canonical
+from broker.cli.rules_source import canonical
 from broker.security.access import AccessRules
 from broker.security.identity import Identity
 from broker.security.resources import Resource
