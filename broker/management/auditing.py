@@ -42,7 +42,7 @@ ACTIONS: Final = {
 }
 """The actions of operations, by type and operation; others are called `TYPE.OPERATION`."""
 
-SECRETS: Final = frozenset({"password"})
+SECRETS: Final = frozenset({"password", "token"})
 """Arguments of requests that are never recorded."""
 
 VIAS: Final = {"ws": WEBSOCKET, "wss": WEBSOCKET, "http": HTTP, "https": HTTP}

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.links.authenticator import LoginRefused
 from broker.links.container import Container
 from broker.links.peer import Peer
 from broker.links.service import CLAIMS, Service
 from broker.management.later import LATER_MAX, Spawn
+from broker.management.renewal import renewed_login
 from broker.management.replies import Replies
 from broker.management.request import (
     BAD_REQUEST,
@@ -25,20 +25,13 @@ from broker.management.request import (
     read_properties,
     read_text,
 )
-from broker.management.response import ACCEPTED, STATUS_OF_CLAIMS, Response, as_message
+from broker.management.response import ACCEPTED, OK, STATUS_OF_CLAIMS, Response, as_message
 from broker.message import Message
 from broker.oauth_settings import TOKEN_BYTES_MAX
-from broker.security.turns import TooManyLogins
-
-UNAUTHORIZED: Final = 401
 
 PUT_TOKEN: Final = "put-token"  # noqa: S105 - the name of the operation
 TYPES: Final = ("jwt", "amqp:jwt")
 """The types of tokens: the one that Azure's clients send, and the draft's."""
-
-REFUSED: Final = Response(
-    status=UNAUTHORIZED, description="the token does not renew the login of this connection"
-)
 
 
 class ClaimsService(Service):
@@ -77,18 +70,9 @@ class ClaimsService(Service):
         self._container.run_round()
 
     async def _renewed(self, peer: Peer, token: str) -> Response:
-        try:
-            identity = await self._container.authenticator.renew(peer.identity, token)
-        except LoginRefused as refusal:
-            self._container.stats.authentication_failures += 1
-            self._container.watcher.not_renewed(peer, str(refusal))
-            return REFUSED
-        except TooManyLogins as error:
-            self._container.watcher.not_renewed(peer, str(error))
-            return Response(status=BUSY, description="the token cannot be checked now")
-        if peer.is_live():
-            self._container.login_expiries.renewed(peer, identity)
-            self._container.watcher.renewed(peer)
+        response = await renewed_login(self._container, peer, token)
+        if response.status != OK:
+            return response
         return Response(status=ACCEPTED, description="Accepted")
 
     def _message(self, response: Response, envelope: Envelope) -> Message:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Final
 
@@ -62,7 +62,8 @@ class Caller:
 
     `may` decides about its rights. `connection` is the number of its AMQP connection, 0 for none.
     `tell` sends a response to it. `via` is how it came in, and `request_id` the number of its
-    request, both as audit records have them.
+    request, both as audit records have them. `renew` renews its login by a token and returns the
+    response; None if it has no connection of AMQP.
     """
 
     identity: Identity
@@ -72,6 +73,7 @@ class Caller:
     tell: Callable[[Response], None]
     via: str = AMQP
     request_id: str | None = None
+    renew: Callable[[str], Awaitable[Response]] | None = None
 
     def actor(self) -> Actor:
         """Return the sender as audit records name it."""

@@ -14,7 +14,7 @@ from broker.links.peer import Peer
 from broker.links.refusal import as_link_fault
 from broker.links.service import Service
 from broker.management.acl import AclContext, AclEntity
-from broker.management.auditing import ManagementAudit, UsersChanged, via_of
+from broker.management.auditing import SECRETS, ManagementAudit, UsersChanged, via_of
 from broker.management.backups import Backups
 from broker.management.configuration import Configuration, ConfigurationSource
 from broker.management.connections import Connections, Links
@@ -25,6 +25,7 @@ from broker.management.later import LATER_MAX, Later, Spawn, Told
 from broker.management.leases import LeaseEntity
 from broker.management.messages import MESSAGE, Messages
 from broker.management.nodes import Nodes
+from broker.management.renewal import LOGIN, LoginRenewals, renewed_login
 from broker.management.replies import Replies
 from broker.management.request import (
     BAD_REQUEST,
@@ -138,6 +139,8 @@ class Management(Service):
             entities.append(AclEntity(container, AclContext(logins=accounts, listeners=listeners)))
         self._entities: Final = {entity.type: entity for entity in entities}
         self._explanations: Final = Explanations(container).operations()
+        renewals = None if spawn is None else LoginRenewals(container, spawn)
+        self._renewals: Final = {} if renewals is None else renewals.operations()
         self._own: Final[Mapping[str, Operation]] = {
             "QUERY": self._query,
             "GET-TYPES": self._types,
@@ -161,6 +164,7 @@ class Management(Service):
             tell=partial(self._tell, peer, envelope),
             via=via_of(peer.entrance),
             request_id=f"{peer.id}-{self._requests}",
+            renew=partial(renewed_login, self._container, peer),
         )
         try:
             response = self.perform(caller, read_request(request))
@@ -261,6 +265,8 @@ class Management(Service):
 
     def _check_right(self, caller: Caller, request: Request) -> None:
         """Raise Refused unless the caller has the right for the request, before it is looked at."""
+        if request.type == LOGIN:
+            return  # of the connection itself: the token decides
         subject, verb = request.type, EDIT
         if request.type == SELF:
             subject, verb = str(request.properties.get("entityType", "")), VIEW
@@ -285,7 +291,7 @@ class Management(Service):
             return
         name = request.name or request.identity or ""
         facts = {"operation": request.operation, "type": request.type, "name": name}
-        told = {key: value for key, value in request.arguments.items() if key != "password"}
+        told = {key: value for key, value in request.arguments.items() if key not in SECRETS}
         if told:
             facts["arguments"] = str(told)
         if response.body:
@@ -297,6 +303,8 @@ class Management(Service):
             known = self._own
         elif request.type == ATTACH:
             known = self._explanations
+        elif request.type == LOGIN:
+            known = self._renewals
         else:
             known = self._entity(request.type).operations()
         found = known.get(request.operation)

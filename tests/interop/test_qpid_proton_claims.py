@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 from proton import Message, Receiver, Sender
 
+from broker.cli.requests import RefusalError, managed
 from tests.interop.broker_process import BrokerProcess
 from tests.interop.proton_peer import LostError, Peer
 from tests.support.tokens import AUDIENCE, ISSUER, TokenIssuer
@@ -19,6 +20,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.requirement("SEC-07")]
 TOKENS: Final = TokenIssuer()
 LIFE_S: Final = 2.0
 """Seconds for which the token of a login is valid in these tests."""
+
+PATIENCE_S: Final = 20.0
 
 SETTINGS: Final = f"""
 [oauth]
@@ -79,6 +82,17 @@ def test_a_renewed_token_keeps_the_connection_open(token_broker: BrokerProcess) 
         assert Claims(peer).put(TOKENS.token()) == 202
         peer.run_for(LIFE_S + 0.5)
         peer.fill("renewed", "still there")
+
+
+def test_a_login_is_renewed_by_management(token_broker: BrokerProcess) -> None:
+    end_s = int(time.time()) + 600
+    url = token_broker.url.replace("amqp://", f"amqp://ada:{short_token()}@")
+    with managed(url, PATIENCE_S) as requests:
+        told = requests.ask("RENEW", "login", "own", token=TOKENS.token(exp=end_s))
+        with pytest.raises(RefusalError) as refused:
+            requests.ask("RENEW", "login", "own", token=TOKENS.token(sub="other"))
+    assert told["valid_until_at"] == end_s * 1000
+    assert refused.value.status == 401
 
 
 def test_without_a_new_token_the_connection_ends(token_broker: BrokerProcess) -> None:
