@@ -7,13 +7,21 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from broker.cli.client_tls import Ca, Cert, ClientTls, Key, chosen_tls
+from broker.cli.client_tls import AMQPS, Ca, Cert, ClientTls, Key, chosen_tls
 from broker.cli.ending import EXIT_USAGE, fail
 from broker.cli.managing import taking
+
+AMQP: Final = "amqp"
+
+WITHIN_TLS: Final = {AMQP: AMQPS, "ws": "wss"}
+"""The scheme of a URL with TLS, by the one without."""
+
+WITHIN_WEBSOCKET: Final = {AMQP: "ws", AMQPS: "wss"}
+"""The scheme of a URL of WebSocket, by the one of the same without."""
 
 
 @dataclass(frozen=True)
@@ -35,28 +43,44 @@ class ConformanceLogin:
     tls: Annotated[
         bool, typer.Option("--tls", help="Speak TLS, as with amqps:// in place of amqp://.")
     ] = False
+    websocket: Annotated[
+        bool,
+        typer.Option(
+            "--websocket", help="Speak AMQP within WebSocket, as with ws:// in place of amqp://."
+        ),
+    ] = False
     ca: Ca = None
     cert: Cert = None
     key: Key = None
 
     def url(self, typed: str) -> str:
-        """Return the URL of the broker, amqps:// if TLS is asked for."""
-        if self.tls and typed.startswith("amqp://"):
-            return f"amqps{typed.removeprefix('amqp')}"
-        return typed
+        """Return the URL of the broker: of WebSocket, and of TLS, if they are asked for."""
+        scheme, separator, rest = typed.partition("://")
+        if self.websocket:
+            scheme = WITHIN_WEBSOCKET.get(scheme, scheme)
+        if self.tls:
+            scheme = WITHIN_TLS.get(scheme, scheme)
+        return f"{scheme}{separator}{rest}"
 
     def files(self, url: str) -> ClientTls | None:
         """Return the files for TLS, None without TLS. Raise ClientTlsError, URLError."""
-        if not url.startswith("amqps://") and (self.ca, self.cert, self.key) == (None, None, None):
+        scheme, _, rest = url.partition("://")
+        is_encrypted = scheme in WITHIN_TLS.values()
+        if not is_encrypted and (self.ca, self.cert, self.key) == (None, None, None):
             return None  # the harness itself says which URLs it takes
-        return chosen_tls(url, ca=self.ca, cert=self.cert, key=self.key)
+        # the options are those of TLS, whatever is spoken within it
+        place = f"{AMQPS if is_encrypted else AMQP}://{rest}"
+        return chosen_tls(place, ca=self.ca, cert=self.cert, key=self.key)
 
 
 @taking(ConformanceLogin)
 def conformance(
     login: ConformanceLogin,
     url: Annotated[
-        str, typer.Argument(help="The broker, amqp://USER:PASSWORD@HOST:PORT or amqps://….")
+        str,
+        typer.Argument(
+            help="The broker, amqp://USER:PASSWORD@HOST:PORT, amqps://…, ws://… or wss://…."
+        ),
     ],
     clause: Annotated[
         str | None,

@@ -16,13 +16,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .harness import Case, Result, all_cases, chosen, judge_all
 from .logins import KNOWN
 from .report import in_text, totals, write_html, write_junit
+from .transport import opened
 from .verdict import Options, Verdict
 
 EXIT_FAILED: Final = 1
 EXIT_CANNOT: Final = 2
 
-AMQPS: Final = "amqps"
-PORTS: Final = {"amqp": 5672, AMQPS: 5671}
+ENCRYPTED: Final = ("amqps", "wss")
+WEBSOCKET: Final = ("ws", "wss")
+PORTS: Final = {"amqp": 5672, "amqps": 5671, "ws": 5673, "wss": 5674}
 """The port of a URL without one, by its scheme."""
 
 
@@ -84,7 +86,10 @@ def options_of(wanted: Asked) -> Options:
     except ValueError as error:
         raise CannotRun(f"{wanted.url}: {error}") from None
     if parts.scheme not in PORTS or host is None or port is None:
-        raise CannotRun(f"{wanted.url} is not like amqp://HOST:PORT or amqps://HOST:PORT")
+        raise CannotRun(
+            f"{wanted.url} is not like amqp://HOST:PORT or amqps://HOST:PORT, or ws://HOST:PORT/PATH"
+            " or wss://HOST:PORT/PATH"
+        )
     if wanted.mechanism is not None and wanted.mechanism not in KNOWN:
         raise CannotRun(f"--mechanism {wanted.mechanism} is none of {', '.join(KNOWN)}")
     user, password = parts.username, parts.password
@@ -103,22 +108,19 @@ def options_of(wanted: Asked) -> Options:
         blocking_address=wanted.blocking_address,
         rejecting_address=wanted.rejecting_address,
         timeout_s=wanted.timeout_s,
-        context=context if parts.scheme == AMQPS else None,
+        context=context if parts.scheme in ENCRYPTED else None,
         shows_certificate=wanted.shows_certificate,
         mechanism=wanted.mechanism,
+        websocket=(parts.path or "/") if parts.scheme in WEBSOCKET else None,
     )
 
 
 async def _run(cases: list[Case], options: Options) -> list[Result]:
     try:
-        async with asyncio.timeout(options.timeout_s):
-            _, writer = await asyncio.open_connection(
-                options.host, options.port, ssl=options.context
-            )
+        transport = await opened(options)
     except OSError as error:
         raise CannotRun(f"{options.host}:{options.port}: {str(error) or 'no answer'}") from None
-    writer.close()
-    await writer.wait_closed()
+    await transport.close()
     if not sys.stderr.isatty():
         return await judge_all(cases, options, lambda _: None)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())

@@ -32,6 +32,7 @@ from .frames import (
 )
 from .logins import CHALLENGES_MAX, Login, check_checked, login_of
 from .session import Session
+from .transport import Transport, opened
 from .verdict import RESET, Failed, NotApplicable, Options
 
 B = TypeVar("B", bound=Body)
@@ -55,8 +56,7 @@ class Conversation:
 
     def __init__(
         self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
+        transport: Transport,
         *,
         options: Options,
         address: str,
@@ -67,8 +67,7 @@ class Conversation:
         self.address: Final = address
         self.sessions: Final[dict[int, Session]] = {}
         self.remote_open: Open | None = None
-        self._reader = reader
-        self._writer = writer
+        self._transport: Final = transport
         self._lines: Final = lines
         self._name: Final = name
         self._count = 0
@@ -117,7 +116,7 @@ class Conversation:
     def send_bytes(self, data: bytes) -> None:
         """Send `data` as it is."""
         self._note("→", data)
-        self._writer.write(data)
+        self._transport.write(data)
 
     def send(self, *bodies: Body, channel: int = 0) -> None:
         """Send a frame for each of `bodies`."""
@@ -133,16 +132,13 @@ class Conversation:
 
     async def drain(self) -> None:
         """Hand the data sent so far to the network, so that it does not travel with later data."""
-        await self._writer.drain()
+        await self._transport.drain()
         await asyncio.sleep(0)
 
     def send_eof(self) -> None:
-        """Close our half of the socket; with TLS, which has no halves, all of it."""
+        """Close our half of the socket; with TLS or WebSocket, which have no halves, all of it."""
         self._lines.append(f"{self._name}→ end of stream")
-        if self._writer.can_write_eof():
-            self._writer.write_eof()
-        else:
-            self._writer.close()
+        self._transport.end()
 
     # -- in
 
@@ -179,7 +175,7 @@ class Conversation:
         patience_s = self.options.timeout_s if timeout_s is None else timeout_s
         try:
             async with asyncio.timeout(patience_s):
-                return await self._reader.readexactly(size)
+                return await self._transport.read(size)
         except TimeoutError:
             raise Failed("a frame", f"nothing for {patience_s:g} s") from None
         except asyncio.IncompleteReadError as error:
@@ -415,19 +411,15 @@ async def connected(
     options: Options, *, address: str, lines: list[str], name: str = ""
 ) -> AsyncIterator[Conversation]:
     """Connect to the broker; close the connection afterwards, or abort it after CLOSING_S."""
-    async with asyncio.timeout(options.timeout_s):
-        reader, writer = await asyncio.open_connection(
-            options.host, options.port, ssl=options.context
-        )
+    transport = await opened(options)
     try:
-        yield Conversation(reader, writer, options=options, address=address, lines=lines, name=name)
+        yield Conversation(transport, options=options, address=address, lines=lines, name=name)
     finally:
-        writer.close()
         try:
             async with asyncio.timeout(CLOSING_S):
-                await writer.wait_closed()
+                await transport.close()
         except (OSError, TimeoutError):
-            writer.transport.abort()
+            transport.abort()
 
 
 __all__ = ["Attach", "Conversation", "connected"]

@@ -55,7 +55,8 @@ class Options:
     `blocking_address` and `rejecting_address` are queues of less than a thousand messages, which
     the cases empty: once full, the former gives no credit, the latter rejects messages. `context`
     is the TLS of connections, None for none; `shows_certificate` is whether it has a certificate.
-    `mechanism` is the only one to log in with.
+    `mechanism` is the only one to log in with. `websocket` is the path of AMQP within WebSocket,
+    None for AMQP on the socket itself.
     """
 
     host: str
@@ -70,6 +71,7 @@ class Options:
     context: ssl.SSLContext | None = None
     shows_certificate: bool = False
     mechanism: str | None = None
+    websocket: str | None = None
 
 
 def require(claim: object, expected: str, got: object) -> None:

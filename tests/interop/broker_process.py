@@ -24,7 +24,7 @@ READY: Final = re.compile(
     r"^ready (?P<url>amqp://\S+) store=(?P<store>\S+) pid=(?P<pid>\d+)( http=(?P<http>\S+))?"
     r"( \S+=(amqp|ws)s?://\S+)*$"
 )
-LISTENER: Final = re.compile(r" (\S+)=(amqps?://\S+)")
+LISTENER: Final = re.compile(r" (\S+)=((?:amqps?|wss?)://\S+)")
 READY_SECONDS: Final = 30
 STOP_SECONDS: Final = 15
 """Maximum number of seconds for a stop; the broker promises ten."""
