@@ -16,7 +16,7 @@ from tests.bench.peers import peer_of
 from tests.bench.places import BenchError
 from tests.bench.report import Series
 from tests.bench.rows import ALL
-from tests.bench.server import Server
+from tests.bench.server import AMQP, Server
 
 FILES_WANTED: Final = 10_000 + 500
 FILES_SPARE: Final = 300
@@ -69,9 +69,8 @@ class Bench:
         with ExitStack() as running:
             shared = [one for one in works if not one.fresh and not one.alone]
             if shared:
-                with_tls = any(one.tls for one in shared)
                 for server in self._servers:
-                    server.with_tls = with_tls
+                    server.wanted = server.kinds & {AMQP, *(one.listener for one in shared)}
                 for server in self._servers:
                     say(f"starting {server.name}")
                     running.enter_context(server)
@@ -116,15 +115,17 @@ class Bench:
         return [
             server
             for server in self._servers
-            if (server.has_topics or not one.topics) and (server.has_tls or not one.tls)
+            if (server.has_topics or not one.topics) and one.listener in server.kinds
         ]
 
     def _on_fresh_brokers(self, one: work.Work) -> None:
-        for server in self._able(one):
-            series = Series(one, server.name, "")
-            self.series.append(series)
-            for number in range(1, self._repeat + 1):
+        """Do counted runs on the brokers in turn, each run on a broker of its own."""
+        pairs = [(Series(one, server.name, ""), server) for server in self._able(one)]
+        self.series += [series for series, _ in pairs]
+        for number in range(1, self._repeat + 1):
+            for series, server in pairs if number % 2 else reversed(pairs):
                 say(f"{one.name}: starting a fresh {server.name}")
+                server.wanted = frozenset({AMQP, one.listener})
                 with server:
                     series.manner = server.manner()
                     run = one.run(self._site(server))

@@ -12,7 +12,8 @@ from tests.bench.places import BenchError
 
 SOURCE_NAMES: Final = (
     *("load.c", "options.c", "options.h", "transaction.c", "transaction.h"),
-    *("idle.c", "idle.h", "clock.h"),
+    *("idle.c", "idle.h", "websocket.c", "websocket.h", "sockets.c", "sockets.h"),
+    *("figures.c", "figures.h", "clock.h"),
 )
 # Debian's development package has the first name; elsewhere the library may come in two parts, or
 # without link names at all.

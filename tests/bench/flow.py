@@ -3,6 +3,7 @@
 from typing import Final
 
 from tests.bench.effort import Meter
+from tests.bench.server import AMQP, AMQPS, WS
 from tests.bench.work import Run, Site, problems_of
 
 FIXED_RATE: Final = 10_000
@@ -28,19 +29,20 @@ def through(
     commit: int = 0,
     shared: bool = False,
     durable: bool = False,
-    tls: bool = False,
+    over: str = AMQP,
 ) -> Run:
     """Send `count` messages to `nodes` nodes, each with a sender and `links` receivers.
 
     Receivers attach first. A message is due `delay` ms after its sending; latency counts from then.
     Both ends commit every `commit` messages. Each receiver gets all messages; if `shared`, each
-    message has one receiver. If `durable`, the disk's work is among the figures.
+    message has one receiver. If `durable`, the disk's work is among the figures. `over` is the kind
+    of the listener that they connect to.
     """
     server, client, address = site.server, site.client, site.new_address(kind)
-    peer = server.tls_peer if tls else server.peer
+    peer = server.peer_over(over)
     role = "receive" if links * nodes == 1 else "fanout"
     options: dict[str, float | str] = {"size": size, "capability": kind, "spread": nodes}
-    options |= {"commit": commit, "tls": int(tls)}
+    options |= {"commit": commit, "tls": int(over == AMQPS), "websocket": int(over == WS)}
     receiving = options | (sharing(kind, address) if shared else {})
     each = count // nodes
     with client.start(
@@ -132,17 +134,22 @@ def shared(site: Site) -> Run:
 
 def tls_small(site: Site) -> Run:
     count = site.scale.messages
-    return through(site, kind="queue", count=count, size=100, links=1, tls=True)
+    return through(site, kind="queue", count=count, size=100, links=1, over=AMQPS)
 
 
 def tls_large(site: Site) -> Run:
     count = site.scale.large_messages
-    return through(site, kind="queue", count=count, size=1024, links=1, tls=True)
+    return through(site, kind="queue", count=count, size=1024, links=1, over=AMQPS)
 
 
 def tls_fixed(site: Site) -> Run:
     count = FIXED_RATE * site.scale.fixed_seconds
-    return through(site, kind="queue", count=count, size=100, links=1, rate=FIXED_RATE, tls=True)
+    return through(site, kind="queue", count=count, size=100, links=1, rate=FIXED_RATE, over=AMQPS)
+
+
+def ws_small(site: Site) -> Run:
+    count = site.scale.messages
+    return through(site, kind="queue", count=count, size=100, links=1, over=WS)
 
 
 def relay(site: Site) -> Run:

@@ -3,22 +3,21 @@
  * silent but for an empty frame every ten seconds, which keeps any usual idle-time-out from striking. */
 #include "idle.h"
 
+#include "sockets.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { FRAME_MAX = 65536, BATCH = 100, HEARTBEAT_MS = 10000, HOLD_MAX_S = 600, ANSWER_MAX_S = 20, SPARE_FILES = 64 };
+enum { FRAME_MAX = 65536, BATCH = 100, HEARTBEAT_MS = 10000, HOLD_MAX_S = 600, ANSWER_MAX_S = 20 };
 enum { OPEN = 0x10, BEGIN = 0x11, SASL_MECHANISMS = 0x40, SASL_OUTCOME = 0x44, NO_PERFORMATIVE = 0, NOTHING = -1 };
 
 static const char SASL_HEADER[] = {'A', 'M', 'Q', 'P', 3, 1, 0, 0};
@@ -126,41 +125,12 @@ static long open_batch(const struct addrinfo *to, int *sockets, long count, long
   return count;
 }
 
-static void raise_file_limit(long count) {
-  struct rlimit limit;
-  rlim_t wanted = (rlim_t)count + SPARE_FILES;
-  getrlimit(RLIMIT_NOFILE, &limit);
-  if (limit.rlim_cur >= wanted) return;
-  if (limit.rlim_max < wanted) limit.rlim_max = wanted; /* a privileged user may; others keep what they have */
-  limit.rlim_cur = wanted;
-  if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return;
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static struct addrinfo *resolved(const char *peer) {
-  char host[256];
-  struct addrinfo *found = NULL, hints = {.ai_socktype = SOCK_STREAM};
-  const char *colon = strrchr(peer, ':');
-  if (!colon || (size_t)(colon - peer) >= sizeof host) return NULL;
-  memcpy(host, peer, (size_t)(colon - peer));
-  host[colon - peer] = 0;
-  return getaddrinfo(host, colon + 1, &hints, &found) ? NULL : found;
-}
-
 /* Whether the peer still holds the connection; what it sent meanwhile is thrown away. */
 static bool alive(int socket) {
   char bytes[4096];
   ssize_t got;
   while ((got = recv(socket, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) continue;
   return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-}
-
-static bool input_closed_within(int milliseconds) {
-  struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-  char byte;
-  return poll(&input, 1, milliseconds) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
 }
 
 static long hold(const int *sockets, long count) {

@@ -6,6 +6,7 @@
  *                                                          COUNT messages each: ten subscribers in one process and one
  *                                                          thread, where ten processes would fight for the cores
  *   load idle    HOST:PORT COUNT                           COUNT connections with a session each, held (see idle.c)
+ *   load websocket COUNT SIZE                              COUNT messages into and out of WebSocket frames, without a peer
  *
  *     size=100         bytes of body, at least 16: they start with the time of sending and a running number
  *     durable=0        1: header.durable
@@ -24,18 +25,21 @@
  *     durability=0     0 | 2: the source's terminus-durability; 2 goes with expiry-policy never
  *     user= password=  SASL PLAIN; without them ANONYMOUS
  *     tls=0            1: TLS, with whatever certificate the peer has
+ *     websocket=0      1: WebSocket, for one link (see websocket.c)
  *     hold=0           1: a receiver ends in order when standard input closes, however far it is
  *     timeout=60       seconds without progress after which it gives up; with hold=1 seconds in all
  *
  * Says "attached" on standard error once every link is answered (a receiver's credit is out by then), and at the end
  * one JSON object on standard output. Exit status 1 where fewer than COUNT messages went through or the peer complained.
- * Build: cc -O2 -o load load.c options.c transaction.c idle.c -lqpid-proton   (Debian: libqpid-proton11-dev). */
+ * Build: client.py (Debian: libqpid-proton11-dev). */
 #include "clock.h"
+#include "figures.h"
 #include "idle.h"
 #include "options.h"
+#include "sockets.h"
 #include "transaction.h"
+#include "websocket.h"
 
-#include <poll.h>
 #include <proton/codec.h>
 #include <proton/condition.h>
 #include <proton/connection.h>
@@ -53,9 +57,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { STAMPS_SHARED_BY = 16, RELAY_DIGITS = 6, SESSION_BYTES = 1 << 22, ADDRESS_BYTES = 256 };
 
@@ -343,24 +344,24 @@ static pn_millis_t tick_ms(const struct options *options) {
   return options->hold ? 100 : 1000;
 }
 
-static bool input_closed(void) {
-  struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-  char byte;
-  return poll(&input, 1, 0) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
-}
-
-/* Every tick: gives up where nothing moves, and wakes the links that have something to do. False to end. */
-static bool tick(struct load *load) {
+/* Every tick: gives up where nothing moves. False to end. */
+static bool is_patient(struct load *load) {
   int64_t since = load->options.hold ? load->started_ns : load->progress_ns;
   if (now_ns() - since > load->options.timeout_s * 1000000000LL) {
     fprintf(stderr, "no %s for %d s\n", load->options.hold ? "end" : "progress", load->options.timeout_s);
     load->failed = true;
     return false;
   }
-  if (load->options.hold && input_closed()) load->stopping = true;
+  if (load->options.hold && input_closed_within(0)) load->stopping = true;
+  return true;
+}
+
+/* Wakes the links, which may have something to do. */
+static bool tick(struct load *load) {
+  if (!is_patient(load)) return false;
+  pn_proactor_set_timeout(load->proactor, tick_ms(&load->options));
   for (int i = 0; i < load->options.links; i++)
     if (load->lanes[i].open) pn_connection_wake(load->lanes[i].connection);
-  pn_proactor_set_timeout(load->proactor, tick_ms(&load->options));
   return true;
 }
 
@@ -438,22 +439,37 @@ static void connect_lane(struct load *load, struct lane *lane) {
   pn_proactor_connect2(load->proactor, lane->connection, transport, load->options.peer);
 }
 
-static void run(struct load *load) {
+static bool handle_alone(void *load, pn_event_t *event) { return handle(load, event); }
+
+static bool tick_alone(void *context) {
+  struct load *load = context;
+  if (!is_patient(load)) return false;
+  work(load, &load->lanes[0]);
+  return true;
+}
+
+static void run_on_websocket(struct load *load) {
+  struct websocket_client client = {
+    .context = load, .handle = handle_alone, .tick = tick_alone, .tick_ms = (int)tick_ms(&load->options)};
+  if (!run_websocket(load->lanes[0].connection, load->options.peer, &client)) load->failed = true;
+}
+
+static void set_up_lane(struct load *load, int i) {
+  struct lane *lane = &load->lanes[i];
+  lane->connection = pn_connection();
+  lane->open = true;
+  lane->last_number = -1;
+  snprintf(lane->name, NAME_BYTES, i ? "%s-%d" : "%s", load->options.name, i);
+  snprintf(lane->container, NAME_BYTES, i ? "%s-%d" : "%s", load->options.container, i);
+  snprintf(lane->address, ADDRESS_BYTES, load->options.spread > 1 ? "%s.%d" : "%s", load->options.address,
+           i % load->options.spread);
+  pn_connection_set_context(lane->connection, lane);
+}
+
+static void run_on_proactor(struct load *load) {
   load->proactor = pn_proactor();
   if (load->options.tls) load->tls = tls_domain();
-  for (int i = 0; i < load->options.links; i++) {
-    struct lane *lane = &load->lanes[i];
-    lane->connection = pn_connection();
-    lane->open = true;
-    lane->last_number = -1;
-    snprintf(lane->name, NAME_BYTES, i ? "%s-%d" : "%s", load->options.name, i);
-    snprintf(lane->container, NAME_BYTES, i ? "%s-%d" : "%s", load->options.container, i);
-    snprintf(lane->address, ADDRESS_BYTES, load->options.spread > 1 ? "%s.%d" : "%s", load->options.address,
-             i % load->options.spread);
-    pn_connection_set_context(lane->connection, lane);
-    connect_lane(load, lane);
-  }
-  load->lanes_open = load->options.links;
+  for (int i = 0; i < load->options.links; i++) connect_lane(load, &load->lanes[i]);
   pn_proactor_set_timeout(load->proactor, tick_ms(&load->options));
   for (bool going = true; going;) {
     pn_event_batch_t *batch = pn_proactor_wait(load->proactor);
@@ -463,24 +479,14 @@ static void run(struct load *load) {
   }
 }
 
+static void run(struct load *load) {
+  for (int i = 0; i < load->options.links; i++) set_up_lane(load, i);
+  load->lanes_open = load->options.links;
+  if (load->options.websocket) run_on_websocket(load);
+  else run_on_proactor(load);
+}
+
 /* ---- report ---- */
-
-static int by_size(const void *a, const void *b) {
-  uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-  return left < right ? -1 : left > right;
-}
-
-static void print_latencies(uint64_t *sorted, long count) {
-  qsort(sorted, (size_t)count, sizeof *sorted, by_size);
-  printf(", \"latency_us\": {\"p50\": %.1f, \"p99\": %.1f, \"p999\": %.1f, \"max\": %.1f}", sorted[count / 2] / 1e3,
-         sorted[count * 99 / 100] / 1e3, sorted[count * 999 / 1000] / 1e3, sorted[count - 1] / 1e3);
-}
-
-static double cpu_seconds(void) {
-  struct rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
 
 static void report(struct load *load) {
   double seconds = load->last_ns > load->first_ns ? (load->last_ns - load->first_ns) / 1e9 : 0;
@@ -500,9 +506,11 @@ static bool known(const char *operation) {
 
 int main(int argc, char **argv) {
   if (argc == 4 && !strcmp(argv[1], "idle")) return hold_idle(argv[2], atol(argv[3]));
+  if (argc == 4 && !strcmp(argv[1], "websocket")) return measure_websocket(atol(argv[2]), atol(argv[3]));
   if (argc < 5 || !known(argv[1])) {
     fprintf(stderr, "usage: load send|receive|fanout HOST:PORT ADDRESS COUNT [key=value ...]\n"
-                    "       load idle HOST:PORT COUNT\n");
+                    "       load idle HOST:PORT COUNT\n"
+                    "       load websocket COUNT SIZE\n");
     return 2;
   }
   static struct load load;

@@ -28,6 +28,7 @@ static bool set_option(struct options *options, const char *key, const char *val
   else if (!strcmp(key, "commit")) options->commit = atol(value);
   else if (!strcmp(key, "shared")) options->shared = atoi(value);
   else if (!strcmp(key, "tls")) options->tls = atoi(value);
+  else if (!strcmp(key, "websocket")) options->websocket = atoi(value);
   else if (!strcmp(key, "timeout")) options->timeout_s = atoi(value);
   else return false;
   return true;
@@ -51,6 +52,10 @@ void read_options(struct options *options, int argc, char **argv) {
   if (options->size < STAMP_BYTES) options->size = STAMP_BYTES;
   if (options->relay < 0 || options->relay > 1000000 || (options->relay && !options->sending)) {
     fprintf(stderr, "relay is for a sender, to at most a million addresses\n");
+    exit(2);
+  }
+  if (options->websocket && (options->links > 1 || options->tls)) {
+    fprintf(stderr, "websocket is for one link, without TLS\n");
     exit(2);
   }
   if (options->count < 1 || options->links < 1 || options->spread < 1 || (options->sending && options->hold)) {

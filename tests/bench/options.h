@@ -8,7 +8,7 @@ enum { STAMP_BYTES = 16, NAME_BYTES = 96 };
 
 struct options {
   const char *operation, *peer, *address, *capability, *name, *container, *user, *password;
-  bool sending, durable, settled, hold, shared, tls;
+  bool sending, durable, settled, hold, shared, tls, websocket;
   int size, credit, links, relay, spread, durability, timeout_s, delay_ms;
   long count, commit;
   double rate;

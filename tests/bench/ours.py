@@ -6,13 +6,16 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from broker.security.passwords import hash_of
 from tests.bench.certificate import certificate
 from tests.bench.disk import disk_folder
 from tests.bench.places import ROOT, BenchError
-from tests.bench.server import Server
+from tests.bench.server import AMQP, AMQPS, LOGINS, WS, Server
 from tests.support import postgres
 
 RULES: Final = 100
+USER: Final = "ada"
+PASSWORD: Final = "that no client of the benchmark knows"  # noqa: S105 - of a broker that ends soon
 
 INSTALLED: Final = ROOT / ".venv" / "bin" / "jms-broker"
 
@@ -29,8 +32,13 @@ class OurBroker(Server):
     Without a `store` it uses the default of `serve`, SQLite.
     """
 
-    ready = re.compile(r"ready amqp://127\.0\.0\.1:(\d+) (?:.*tls=amqps://127\.0\.0\.1:(\d+))?.*\n")
-    has_tls = True
+    ready = re.compile(
+        r"ready amqp://127\.0\.0\.1:(?P<amqp>\d+) "
+        r"(?:.* logins=amqp://127\.0\.0\.1:(?P<logins>\d+))?"
+        r"(?:.* ws=ws://127\.0\.0\.1:(?P<ws>\d+))?"
+        r"(?:.* amqps=amqps://127\.0\.0\.1:(?P<amqps>\d+))?.*\n"
+    )
+    kinds = frozenset({AMQP, AMQPS, LOGINS, WS})
 
     def __init__(
         self, program: Path = INSTALLED, *, name: str = "jms-broker", store: str = ""
@@ -44,7 +52,7 @@ class OurBroker(Server):
         if not self._program.exists():
             raise BenchError(f"{self._program} is missing: `make build` installs it")
         command = [str(self._program), "serve", "--port", "0"]
-        text = self.settings() + (self._tls_settings() if self.with_tls else "")
+        text = self.settings() + self._listeners()
         if text:
             path = self.folder / "broker.toml"
             path.write_text(text)
@@ -55,16 +63,29 @@ class OurBroker(Server):
         """Return the settings of the broker in TOML, which are those of `serve` by default."""
         return ""
 
-    def _tls_settings(self) -> str:
-        """Return the settings of a second listener, which speaks TLS."""
-        pem, key = certificate().write(self.folder, "server")
-        return (
-            '[[listener]]\nname = "tls"\nkind = "amqps"\nbind = "127.0.0.1"\nport = 0\n'
-            f'[tls]\ncertificate = "{pem}"\nkey = "{key}"\n'
-        )
+    def _listeners(self) -> str:
+        """Return the settings of the listeners besides the first, each named by its kind."""
+        text = ""
+        if LOGINS in self.wanted:
+            path = self.folder / "users.toml"
+            path.write_text(f'[[user]]\nname = "{USER}"\npassword = "{hash_of(PASSWORD)}"\n')
+            path.chmod(0o600)
+            text += f'allow_anonymous = true\nusers_file = "{path}"\n'
+            text += _listener(LOGINS, AMQP) + 'mechanisms = ["PLAIN"]\n'
+        if WS in self.wanted:
+            text += _listener(WS, WS)
+        if AMQPS in self.wanted:
+            pem, key = certificate().write(self.folder, "server")
+            text += _listener(AMQPS, AMQPS)
+            text += f'[tls]\ncertificate = "{pem}"\nkey = "{key}"\n'
+        return text
 
     def manner(self) -> str:
         return manner_of(self.pid)
+
+
+def _listener(name: str, kind: str) -> str:
+    return f'[[listener]]\nname = "{name}"\nkind = "{kind}"\nbind = "127.0.0.1"\nport = 0\n'
 
 
 class WithRules(OurBroker):

@@ -15,7 +15,7 @@ from typing import Final
 from tests.bench.certificate import KEYSTORE_PASSWORD, keystore
 from tests.bench.ours import WithRules, ours_at
 from tests.bench.places import BenchError, cache_folder
-from tests.bench.server import Server
+from tests.bench.server import AMQP, AMQPS, WS, Server
 from tests.support.ports import free_port
 
 ARTEMIS_VERSION: Final = "2.40.0"
@@ -107,7 +107,7 @@ class Artemis(Server):
 
     name = f"artemis-{ARTEMIS_VERSION}"
     ready = re.compile(r"AMQ221007")
-    has_tls = True
+    kinds = frozenset({AMQP, AMQPS, WS})
     idle_connections = 5_000  # its heap of 2 GiB, as created, is full at 6,700
 
     def command(self) -> list[str]:
@@ -120,14 +120,14 @@ class Artemis(Server):
         )
         if created.returncode != 0:
             raise BenchError(f"artemis create failed:\n{created.stdout}{created.stderr}")
-        self.port = free_port()
+        port, tls_port = free_port(), 0
+        self.ports = {AMQP: port, WS: port}  # an acceptor of AMQP knows WebSocket by its handshake
         broker_xml = instance / "etc" / "broker.xml"
         text, store = broker_xml.read_text(), self.folder / "server.p12"
-        self.tls_port = 0
-        if self.with_tls:
+        if AMQPS in self.wanted:
             keystore(store)
-            self.tls_port = free_port()
-        broker_xml.write_text(configured(text, self.port, tls_port=self.tls_port, store=store))
+            self.ports[AMQPS] = tls_port = free_port()
+        broker_xml.write_text(configured(text, port, tls_port=tls_port, store=store))
         return [str(instance / "bin" / "artemis"), "run"]  # the script execs java: one pid
 
     def manner(self) -> str:
@@ -193,7 +193,7 @@ class BrokerJ(Server):
     has_topics = False  # none for a subscriber that attaches before the publisher
 
     def command(self) -> list[str]:
-        self.port = free_port()
+        self.ports = {AMQP: free_port()}
         configuration = self.folder / "configuration.json"
         configuration.write_text(json.dumps(broker_j_configuration(self.port)))
         program = broker_j_home() / "bin" / "qpid-server"  # it execs java: one pid

@@ -7,6 +7,8 @@ from typing import Final
 from tests.bench.work import Measure, Run, Work
 
 NOTHING: Final = "-"
+ARTEMIS: Final = "artemis-"
+"""Begins the name of that broker, to which some marks are relative."""
 ALSO: Final = (
     ("per_second", "{:,.0f} msg/s"),
     ("beside_per_second", "{:,.0f} msg/s beside a slow consumer"),
@@ -86,17 +88,25 @@ def run_line(series: Series, number: str, run: Run) -> str:
 
 
 def reach_of(measure: Measure) -> str:
+    if measure.times_artemis is not None:
+        return f"≥ {measure.times_artemis:g} × Artemis"
     if measure.reach is None:
         return NOTHING
     return ("≥ " if measure.more_is_better else "≤ ") + shown(measure.reach, measure)
 
 
-def verdict(series: Series, measure: Measure) -> str:
-    """Return whether the best run reaches the mark, in words."""
-    if measure.reach is None:
+def verdict(series: Series, measure: Measure, artemis: Sequence[Series] = ()) -> str:
+    """Return whether the best run reaches the mark, in words; NOTHING if that is not known.
+
+    `artemis` has the runs of Artemis, for a mark that is relative to them.
+    """
+    value, reach = series.best.figures[measure.key], measure.reach
+    if measure.times_artemis is not None:
+        beside = next((each for each in artemis if each.work is series.work and each.runs), None)
+        reach = None if beside is None else measure.times_artemis * beside.best.figures[measure.key]
+    if reach is None:
         return NOTHING
-    value = series.best.figures[measure.key]
-    reached = value >= measure.reach if measure.more_is_better else value <= measure.reach
+    reached = value >= reach if measure.more_is_better else value <= reach
     return "yes" if reached else "**no**"
 
 
@@ -104,11 +114,12 @@ def table(ours: Sequence[Series], theirs: Mapping[str, Sequence[Series]]) -> str
     """Return a Markdown table: a row per figure, with a column for every other broker."""
     lines = [["work", "figure", "reach", ours[0].broker, "reached", *theirs]]
     lines.append(["---"] * len(lines[0]))
+    artemis = [each for name, all_ in theirs.items() if name.startswith(ARTEMIS) for each in all_]
     for series in ours:
         for measure in series.work.measures:
             title = series.work.title if measure is series.work.measures[0] else ""
             row = [title, measure.unit, reach_of(measure), series.cell(measure)]
-            row.append(verdict(series, measure))
+            row.append(verdict(series, measure, artemis))
             row += [cell_beside(series, others, measure) for others in theirs.values()]
             lines.append(row)
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

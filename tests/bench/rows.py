@@ -32,10 +32,12 @@ from tests.bench.flow import (
     topic,
     topics,
     transacted,
+    ws_small,
 )
 from tests.bench.in_process import engine, selectors
 from tests.bench.jms import PRODUCERS, jms_many, jms_sync, jms_transacted
 from tests.bench.resident import idle, memory
+from tests.bench.server import AMQPS, WS
 from tests.bench.work import Measure, Work
 
 PER_SECOND: Final = "messages/s"
@@ -186,21 +188,21 @@ TLS: Final = (
         "tls-small",
         "TLS 1.3, 1→1, 100 B",
         (
-            Measure("per_second", PER_SECOND, None, more_is_better=True),
+            Measure("per_second", PER_SECOND, None, more_is_better=True, times_artemis=3),
             Measure("cpu_us", CPU, 1.0, digits=2),
         ),
         tls_small,
-        tls=True,
+        listener=AMQPS,
     ),
     Work(
         "tls-large",
         "TLS 1.3, 1→1, 1 KiB",
         (
-            Measure("per_second", PER_SECOND, None, more_is_better=True),
+            Measure("per_second", PER_SECOND, None, more_is_better=True, times_artemis=2),
             Measure("cpu_us", CPU, 2.6, digits=2),
         ),
         tls_large,
-        tls=True,
+        listener=AMQPS,
     ),
     Work(
         "tls-fixed",
@@ -211,7 +213,20 @@ TLS: Final = (
             Measure("cpu_us", CPU, None, digits=2),
         ),
         tls_fixed,
-        tls=True,
+        listener=AMQPS,
+    ),
+)
+
+WEBSOCKET: Final = (
+    Work(
+        "ws-small",
+        "WebSocket, 1→1, 100 B",
+        (
+            Measure("per_second", PER_SECOND, None, more_is_better=True, times_artemis=1.5),
+            Measure("cpu_us", CPU, None, digits=2),
+        ),
+        ws_small,
+        listener=WS,
     ),
 )
 
@@ -360,4 +375,4 @@ NOT_DURABLE: Final = (
     ),
 )
 
-ALL: Final = NOT_DURABLE + TLS + DURABLE + JMS
+ALL: Final = NOT_DURABLE + TLS + WEBSOCKET + DURABLE + JMS

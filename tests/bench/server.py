@@ -16,6 +16,12 @@ from tests.bench.disk import disk_folder
 from tests.bench.places import BenchError
 from tests.bench.syncs import Syncs
 
+AMQP: Final = "amqp"
+AMQPS: Final = "amqps"
+WS: Final = "ws"
+LOGINS: Final = "logins"
+"""The kind of a listener of AMQP that lists PLAIN only, and knows one user."""
+
 START_SECONDS: Final = 90.0
 STOP_SECONDS: Final = 20.0
 POLL_SECONDS: Final = 0.02
@@ -26,18 +32,17 @@ class Server(ABC):
     """One broker. Its output goes to a log file, which is searched for its line of readiness."""
 
     name: str
-    ready: re.Pattern[str]  # group 1 is the port, group 2 that of TLS, if the line has them
+    ready: re.Pattern[str]  # has a group for each port in the line, named by the kind of listener
     has_topics = True
-    has_tls = False  # whether it can have a listener with TLS
+    kinds: frozenset[str] = frozenset({AMQP})  # of listeners that it can have
     idle_connections = 10_000  # number that the row of idle connections opens
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self.folder = Path()  # for the files of the process that runs now
-        self.port = 0
-        self.with_tls = False  # to be set before the start
-        self.tls_port = 0
+        self.wanted = frozenset({AMQP})  # kinds of listeners, to be set before the start
+        self.ports: dict[str, int] = {}  # by kind
         self._syncs: Syncs | None = None
 
     @abstractmethod
@@ -49,13 +54,16 @@ class Server(ABC):
         """Return how the broker's code runs: compiled, interpreted, or another word for it."""
 
     @property
-    def peer(self) -> str:
-        return f"127.0.0.1:{self.port}"
+    def port(self) -> int:
+        return self.ports[AMQP]
 
     @property
-    def tls_peer(self) -> str:
-        assert self.tls_port, "started without TLS"
-        return f"127.0.0.1:{self.tls_port}"
+    def peer(self) -> str:
+        return self.peer_over(AMQP)
+
+    def peer_over(self, kind: str) -> str:
+        """Return the address of the listener of that kind."""
+        return f"127.0.0.1:{self.ports[kind]}"
 
     @property
     def pid(self) -> int:
@@ -79,6 +87,7 @@ class Server(ABC):
         self._temporary = tempfile.TemporaryDirectory(prefix="bench-", dir=disk_folder())
         self.folder = Path(self._temporary.name)
         self.folder.chmod(0o711)
+        self.ports = {}
         self._syncs = Syncs.of(self.folder)
         try:
             self._process = self._launched(self.folder / "output.log")
@@ -106,11 +115,8 @@ class Server(ABC):
             text = log.read_text(errors="replace")
             found = self.ready.search(text)
             if found is not None:
-                ports = [int(port) for port in found.groups() if port is not None]
-                if ports:
-                    self.port = ports[0]
-                if len(ports) > 1:
-                    self.tls_port = ports[1]
+                given = found.groupdict().items()
+                self.ports |= {kind: int(port) for kind, port in given if port is not None}
                 return
             if self._process.poll() is not None:
                 raise BenchError(f"{self.name} ended at once:\n{text[-2000:]}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tests.bench.client import LoadClient, Outcome
-from tests.bench.server import Server
+from tests.bench.server import AMQP, Server
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,17 @@ QUICK: Final = Scale(
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure of a row. `reach` is the mark, None if there is none."""
+    """One figure of a row. `reach` is the mark, None if there is none.
+
+    A mark may also be relative: `times_artemis` as much as Artemis in the same run of the table.
+    """
 
     key: str
     unit: str
     reach: float | None
     digits: int = 0
     more_is_better: bool = False
+    times_artemis: float | None = None
 
 
 @dataclass
@@ -107,7 +111,7 @@ class Work:
     measures: tuple[Measure, ...]
     run: Callable[[Site], Run]
     fresh: bool = False  # every run needs a broker just started
-    tls: bool = False  # its clients speak TLS
+    listener: str = AMQP  # the kind of listener that it needs
     topics: bool = False  # subscribers attach to a topic before its publisher
     alone: bool = False  # needs no broker process at all: ours only
     median_of: str = ""  # show the run that is the median in this figure, not the best one
