@@ -13,17 +13,19 @@ from tests.bench.places import BenchError
 SOURCE_NAMES: Final = (
     *("load.c", "options.c", "options.h", "transaction.c", "transaction.h"),
     *("idle.c", "idle.h", "websocket.c", "websocket.h", "sockets.c", "sockets.h"),
+    *("knocking.c", "knocking.h", "tls.c", "tls.h"),
     *("figures.c", "figures.h", "clock.h"),
 )
 # Debian's development package has the first name; elsewhere the library may come in two parts, or
 # without link names at all.
 LIBRARIES: Final = (
-    ("-lqpid-proton",),
-    ("-lqpid-proton-core", "-lqpid-proton-proactor"),
-    ("-l:libqpid-proton.so.11",),
-    ("-l:libqpid-proton-core.so.10", "-l:libqpid-proton-proactor.so.1"),
+    ("-lqpid-proton", "-lssl"),
+    ("-lqpid-proton-core", "-lqpid-proton-proactor", "-lssl"),
+    ("-l:libqpid-proton.so.11", "-lssl"),
+    ("-l:libqpid-proton-core.so.10", "-l:libqpid-proton-proactor.so.1", "-lssl"),
 )
 STOP_SECONDS: Final = 10.0
+NICE: Final = "10"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ class Outcome:
     disordered: int
     early: int
     lost: int
+    failed: int
+    unanswered: int
+    crowded: int
+    checked: int
     p50: float
     p99: float
     p999: float
@@ -64,6 +70,10 @@ class Outcome:
             disordered=int(report.get("disordered", 0)),
             early=int(report.get("early", 0)),
             lost=int(report.get("lost", 0)),
+            failed=int(report.get("failed", 0)),
+            unanswered=int(report.get("unanswered", 0)),
+            crowded=int(report.get("crowded", 0)),
+            checked=int(report.get("checked", 0)),
             p50=float(latency.get("p50", 0)),
             p99=float(latency.get("p99", 0)),
             p999=float(latency.get("p999", 0)),
@@ -114,7 +124,18 @@ class Client:
 
     def finish(self) -> Outcome:
         """Close the client's standard input as a sign to end; return its report at its end."""
-        text, complaint = self._process.communicate()
+        return self._reported(*self._process.communicate())
+
+    def await_end(self) -> Outcome:
+        """Return the report of a client that ends after its count."""
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        text = self._process.stdout.read()
+        complaint = self._process.stderr.read()
+        self._process.wait(STOP_SECONDS)
+        return self._reported(text, complaint)
+
+    def _reported(self, text: str, complaint: str) -> Outcome:
         lines = [line for line in complaint.splitlines() if line != "attached"]
         return Outcome.parse(text, "; ".join(lines[:3]))
 
@@ -137,6 +158,16 @@ class LoadClient:
         arguments = [str(self._program), role, peer, address, str(count)]
         return Client(arguments + [f"{key}={value}" for key, value in options.items()])
 
-    def start_idle(self, peer: str, count: int) -> Client:
+    def start_idle(self, peer: str, count: int, *, tls: bool = False) -> Client:
         """Start `count` connections that do nothing until the client is finished."""
-        return Client([str(self._program), "idle", peer, str(count)])
+        return Client([str(self._program), "idle-tls" if tls else "idle", peer, str(count)])
+
+    def start_knocking(
+        self, what: str, peer: str, *, count: int, rate: float, sources: int
+    ) -> Client:
+        """Start short connections at a rate: `what` is "handshakes" or "logins" (knocking.c).
+
+        The client has less right to the cores than all others: strangers have their own.
+        """
+        arguments = [str(self._program), what, peer, str(count), str(rate), str(sources)]
+        return Client(["nice", "-n", NICE, *arguments])

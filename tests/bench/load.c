@@ -6,6 +6,9 @@
  *                                                          COUNT messages each: ten subscribers in one process and one
  *                                                          thread, where ten processes would fight for the cores
  *   load idle    HOST:PORT COUNT                           COUNT connections with a session each, held (see idle.c)
+ *   load idle-tls HOST:PORT COUNT                          the same over TLS 1.3
+ *   load handshakes HOST:PORT COUNT RATE SOURCES           COUNT TLS handshakes, RATE a second (see knocking.c)
+ *   load logins  HOST:PORT COUNT RATE SOURCES              COUNT logins with a wrong password
  *   load websocket COUNT SIZE                              COUNT messages into and out of WebSocket frames, without a peer
  *
  *     size=100         bytes of body, at least 16: they start with the time of sending and a running number
@@ -35,6 +38,7 @@
 #include "clock.h"
 #include "figures.h"
 #include "idle.h"
+#include "knocking.h"
 #include "options.h"
 #include "sockets.h"
 #include "transaction.h"
@@ -505,11 +509,15 @@ static bool known(const char *operation) {
 }
 
 int main(int argc, char **argv) {
-  if (argc == 4 && !strcmp(argv[1], "idle")) return hold_idle(argv[2], atol(argv[3]));
+  if (argc == 4 && !strcmp(argv[1], "idle")) return hold_idle(argv[2], atol(argv[3]), false);
+  if (argc == 4 && !strcmp(argv[1], "idle-tls")) return hold_idle(argv[2], atol(argv[3]), true);
+  if (argc == 6 && !strcmp(argv[1], "handshakes")) return knock(HANDSHAKE, argv[2], atol(argv[3]), atof(argv[4]), atoi(argv[5]));
+  if (argc == 6 && !strcmp(argv[1], "logins")) return knock(LOGIN, argv[2], atol(argv[3]), atof(argv[4]), atoi(argv[5]));
   if (argc == 4 && !strcmp(argv[1], "websocket")) return measure_websocket(atol(argv[2]), atol(argv[3]));
   if (argc < 5 || !known(argv[1])) {
     fprintf(stderr, "usage: load send|receive|fanout HOST:PORT ADDRESS COUNT [key=value ...]\n"
-                    "       load idle HOST:PORT COUNT\n"
+                    "       load idle|idle-tls HOST:PORT COUNT\n"
+                    "       load handshakes|logins HOST:PORT COUNT RATE SOURCES\n"
                     "       load websocket COUNT SIZE\n");
     return 2;
   }

@@ -15,7 +15,7 @@ from tests.support import postgres
 
 RULES: Final = 100
 USER: Final = "ada"
-PASSWORD: Final = "that no client of the benchmark knows"  # noqa: S105 - of a broker that ends soon
+PASSWORD: Final = "that no client of the benchmark knows"
 
 INSTALLED: Final = ROOT / ".venv" / "bin" / "jms-broker"
 

@@ -35,6 +35,13 @@ ALSO: Final = (
     ("kib_each", "{:.1f} KiB a connection"),
     ("connections", "{:,.0f} connections"),
     ("opened_per_second", "opened at {:,.0f}/s"),
+    ("handshake_ms", "CPU {:.2f} ms a handshake"),
+    ("p99_ratio", "p99 {:.2f} times as long beside them"),
+    ("beside_p99_us", "p99 beside them {:,.0f} µs"),
+    ("knocks_per_second", "they came at {:,.0f}/s"),
+    ("knock_p99_us", "their own p99 {:,.0f} µs"),
+    ("checked", "{:,.0f} of them with a password check"),
+    ("unanswered", "{:,.0f} without an answer in time"),
 )
 
 
@@ -89,7 +96,7 @@ def run_line(series: Series, number: str, run: Run) -> str:
 
 def reach_of(measure: Measure) -> str:
     if measure.times_artemis is not None:
-        return f"≥ {measure.times_artemis:g} × Artemis"
+        return f"≥ {measure.times_artemis:g} x Artemis"
     if measure.reach is None:
         return NOTHING
     return ("≥ " if measure.more_is_better else "≤ ") + shown(measure.reach, measure)

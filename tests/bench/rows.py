@@ -37,7 +37,14 @@ from tests.bench.flow import (
 from tests.bench.in_process import engine, selectors
 from tests.bench.jms import PRODUCERS, jms_many, jms_sync, jms_transacted
 from tests.bench.resident import idle, memory
-from tests.bench.server import AMQPS, WS
+from tests.bench.server import AMQPS, LOGINS, WS
+from tests.bench.strangers import (
+    BAD_LOGINS_PER_SECOND,
+    HANDSHAKES_PER_SECOND,
+    bad_logins,
+    handshakes,
+    tls_idle,
+)
 from tests.bench.work import Measure, Work
 
 PER_SECOND: Final = "messages/s"
@@ -45,6 +52,45 @@ CPU: Final = "broker's CPU, µs/message"
 SYNCS: Final = Measure("syncs_per_1000", "syncs per 1,000 messages", None, digits=2)
 RSS: Final = Measure("rss_mib", "resident memory afterwards, MiB", 150, digits=1)
 WRITTEN: Final = Measure("written_per_message", "bytes written per message", None)
+
+STRANGERS: Final = (
+    Work(
+        "tls-idle",
+        "idle connections over TLS 1.3, a session each; one handshake",
+        (
+            Measure("kib_each", "KiB per connection", 64, digits=1),
+            Measure("handshake_ms", "broker's CPU, ms/handshake", 1.2, digits=2),
+        ),
+        tls_idle,
+        fresh=True,
+        listener=AMQPS,
+    ),
+    Work(
+        "handshakes",
+        f"10,000 messages/s fixed, 100 B, beside {HANDSHAKES_PER_SECOND} TLS handshakes/s",
+        (
+            Measure("p99_ratio", "p99 beside them / p99 without", 2, digits=2),
+            Measure("p99_us", "p99 without, µs", None),
+            Measure("beside_p99_us", "p99 beside them, µs", None),
+        ),
+        handshakes,
+        listener=AMQPS,
+        median_of="p99_ratio",
+    ),
+    Work(
+        "bad-logins",
+        f"10,000 messages/s fixed, 100 B, beside {BAD_LOGINS_PER_SECOND:,} bad logins/s",
+        (
+            Measure("p99_ratio", "p99 beside them / p99 without", 2, digits=2),
+            Measure("p99_us", "p99 without, µs", None),
+            Measure("beside_p99_us", "p99 beside them, µs", None),
+        ),
+        bad_logins,
+        fresh=True,
+        listener=LOGINS,
+        median_of="p99_ratio",
+    ),
+)
 
 DURABLE: Final = (
     Work(
@@ -375,4 +421,4 @@ NOT_DURABLE: Final = (
     ),
 )
 
-ALL: Final = NOT_DURABLE + TLS + WEBSOCKET + DURABLE + JMS
+ALL: Final = NOT_DURABLE + TLS + WEBSOCKET + STRANGERS + DURABLE + JMS

@@ -20,9 +20,9 @@ def series(broker: str, rate: float) -> Series:
 def test_a_relative_mark_is_judged_by_the_figure_of_artemis(rate: float, reached: str) -> None:
     beside = {"broker-j-9": [series("broker-j-9", 1)], "artemis-2": [series("artemis-2", 100)]}
     row = report.table([series("ours", rate)], beside).splitlines()[-1]
-    assert row == f"| a row | messages/s | ≥ 1.5 × Artemis | {rate} | {reached} | 1 | 100 |"
+    assert row == f"| a row | messages/s | ≥ 1.5 x Artemis | {rate} | {reached} | 1 | 100 |"
 
 
 def test_a_relative_mark_without_artemis_is_not_judged() -> None:
     row = report.table([series("ours", 150)], {}).splitlines()[-1]
-    assert row == "| a row | messages/s | ≥ 1.5 × Artemis | 150 | - |"
+    assert row == "| a row | messages/s | ≥ 1.5 x Artemis | 150 | - |"
