@@ -22,6 +22,14 @@ def selectors(site: Site) -> Run:
     return in_process("selectors.py", site.scale.to_topics, keys)
 
 
+def attach_rules(site: Site) -> Run:
+    """Measure decisions about rights by a thousand rules, and attaches with them."""
+    keys = ("plain_us", "wildcard_us", "slowest_ms", "tangled_ms")
+    return in_process(
+        "attaching.py", site.scale.transacted // 10, (*keys, "attach_us", "attach_without_us")
+    )
+
+
 def in_process(script: str, count: int, keys: tuple[str, ...]) -> Run:
     """Run a script of this folder, in a process of its own with the installed broker."""
     ran = subprocess.run(

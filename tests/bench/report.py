@@ -40,6 +40,12 @@ ALSO: Final = (
     ("beside_p99_us", "p99 beside them {:,.0f} µs"),
     ("knocks_per_second", "they came at {:,.0f}/s"),
     ("knock_p99_us", "their own p99 {:,.0f} µs"),
+    ("plain_us", "{:.1f} µs/decision"),
+    ("wildcard_us", "{:.0f} µs with wildcards"),
+    ("slowest_ms", "{:.2f} ms at most"),
+    ("tangled_ms", "{:.2f} ms by tangled rules"),
+    ("attach_us", "{:.1f} µs/attach"),
+    ("attach_without_us", "{:.1f} µs without rules"),
     ("checked", "{:,.0f} of them with a password check"),
     ("unanswered", "{:,.0f} without an answer in time"),
 )

@@ -34,7 +34,7 @@ from tests.bench.flow import (
     transacted,
     ws_small,
 )
-from tests.bench.in_process import engine, selectors
+from tests.bench.in_process import attach_rules, engine, selectors
 from tests.bench.jms import PRODUCERS, jms_many, jms_sync, jms_transacted
 from tests.bench.resident import idle, memory
 from tests.bench.server import AMQPS, LOGINS, WS
@@ -89,6 +89,20 @@ STRANGERS: Final = (
         fresh=True,
         listener=LOGINS,
         median_of="p99_ratio",
+    ),
+    Work(
+        "attach-rules",
+        "rights at an attach by 1,000 rules",
+        (
+            Measure("plain_us", "CPU, µs/decision, no wildcard", 20, digits=1),
+            Measure("wildcard_us", "CPU, µs/decision, wildcards", 500, digits=0),
+            Measure("slowest_ms", "slowest of 600 patterns, ms", 5, digits=2),
+            Measure("tangled_ms", "the same by tangled rules, ms", 5, digits=2),
+            Measure("attach_us", "a whole attach of a sender, CPU, µs", None, digits=1),
+            Measure("attach_without_us", "the same without rules, CPU, µs", None, digits=1),
+        ),
+        attach_rules,
+        alone=True,
     ),
 )
 
