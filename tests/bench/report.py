@@ -30,6 +30,8 @@ ALSO: Final = (
     ("rss_mib", "RSS {:.1f} MiB"),
     ("others_percent", "others took {:.0f} % of a core"),
     ("bytes_per_message", "{:.0f} B more per message held"),
+    ("start_ms", "ready after {:,.0f} ms"),
+    ("start_cpu_ms", "CPU until then {:,.0f} ms"),
     ("rest_mib", "RSS at rest {:.1f} MiB"),
     ("after_mib", "after {:.1f} MiB"),
     ("kib_each", "{:.1f} KiB a connection"),

@@ -36,7 +36,7 @@ from tests.bench.flow import (
 )
 from tests.bench.in_process import attach_rules, engine, selectors
 from tests.bench.jms import PRODUCERS, jms_many, jms_sync, jms_transacted
-from tests.bench.resident import idle, memory
+from tests.bench.resident import idle, memory, start
 from tests.bench.server import AMQPS, LOGINS, WS
 from tests.bench.strangers import (
     BAD_LOGINS_PER_SECOND,
@@ -414,6 +414,17 @@ NOT_DURABLE: Final = (
         ),
         selectors,
         alone=True,
+    ),
+    Work(
+        "start",
+        "start with an empty store, nothing switched on",
+        (
+            Measure("start_ms", "to the ready line, ms", None),
+            Measure("start_cpu_ms", "CPU until then, ms", None),
+            Measure("rest_mib", "at rest, MiB", 75, digits=1),
+        ),
+        start,
+        fresh=True,
     ),
     Work(
         "memory",
