@@ -115,7 +115,9 @@ class Bench:
         return [
             server
             for server in self._servers
-            if (server.has_topics or not one.topics) and one.listener in server.kinds
+            if (server.has_topics or not one.topics)
+            and (server.is_ours or not one.ours)
+            and one.listener in server.kinds
         ]
 
     def _on_fresh_brokers(self, one: work.Work) -> None:

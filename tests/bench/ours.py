@@ -38,6 +38,7 @@ class OurBroker(Server):
         r"(?:.* ws=ws://127\.0\.0\.1:(?P<ws>\d+))?"
         r"(?:.* amqps=amqps://127\.0\.0\.1:(?P<amqps>\d+))?.*\n"
     )
+    is_ours = True
     kinds = frozenset({AMQP, AMQPS, LOGINS, WS})
 
     def __init__(

@@ -34,6 +34,7 @@ class Server(ABC):
     name: str
     ready: re.Pattern[str]  # has a group for each port in the line, named by the kind of listener
     has_topics = True
+    is_ours = False  # this project's broker
     kinds: frozenset[str] = frozenset({AMQP})  # of listeners that it can have
     idle_connections = 10_000  # number that the row of idle connections opens
 

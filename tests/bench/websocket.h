@@ -17,7 +17,7 @@ struct websocket_client {
 /* Runs the connection to its end; false where it could not begin, or the peer broke the protocol. */
 bool run_websocket(pn_connection_t *connection, const char *peer, const struct websocket_client *client);
 
-/* Prints what the frames alone cost: ns for each of `count` messages of `size` bytes, there and back. */
+/* Prints what the frames alone cost: CPU in ns for each of `count` messages of `size` bytes, made and read. */
 int measure_websocket(long count, long size);
 
 #endif

@@ -113,6 +113,7 @@ class Work:
     fresh: bool = False  # every run needs a broker just started
     listener: str = AMQP  # the kind of listener that it needs
     topics: bool = False  # subscribers attach to a topic before its publisher
+    ours: bool = False  # says nothing about other brokers
     alone: bool = False  # needs no broker process at all: ours only
     median_of: str = ""  # show the run that is the median in this figure, not the best one
 
