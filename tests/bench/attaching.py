@@ -1,4 +1,4 @@
-"""What rights cost at an attach, without sockets: decisions by a thousand rules, in one process.
+"""The cost of rights at an attach, without sockets: decisions by a thousand rules, one process.
 
     python -P tests/bench/attaching.py 20000
 
@@ -52,7 +52,7 @@ WORST_OF: Final = 5
 MIXED: Final = ("*", "*", "*", "secret-1", "news-1", "region-1", "prices", "a")
 PATTERNS: Final = 600
 SLOW: Final = 10
-"""So many of the patterns are asked for again, as the slowest ones."""
+"""Number of the slowest patterns, which are asked for again."""
 
 TANGLED_WORDS: Final = 8
 DENIED_OF: Final = 10
@@ -196,7 +196,7 @@ def slowest_ms(client: Client, names: list[str]) -> float:
 
 def attaching_us(app: App, count: int, role: str) -> float:
     """Return the mean CPU time of an attach to a queue that exists, in µs."""
-    spent = 0
+    spent, client = 0, Client(app, role, role)
     for number in range(EACH + count):
         if number % LINKS == 0:
             client = Client(app, role, f"{role}-{number}")

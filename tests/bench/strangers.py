@@ -20,7 +20,7 @@ UNHURRIED_PER_SECOND: Final = 100
 BAD_LOGINS_PER_SECOND: Final = 1_000
 SOURCES: Final = 50
 MANY_SOURCES: Final = 10_000
-"""So many that no address has a second failure while the row runs: none is put off for that."""
+"""Enough that no address fails ten times a minute, from where on it would be put off."""
 
 PAIRS: Final = 2
 LONGEST_SECONDS: Final = 60
