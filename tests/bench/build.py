@@ -3,8 +3,11 @@
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from tests.bench.places import SOURCES, BenchError, cache_folder
+
+PACKAGES: Final = "gcc libqpid-proton11-dev libssl-dev"
 
 
 def built(name: str, sources: Sequence[str], variants: Sequence[Sequence[str]]) -> Path:
@@ -24,6 +27,4 @@ def built(name: str, sources: Sequence[str], variants: Sequence[Sequence[str]]) 
         if ran.returncode == 0:
             return target
         errors = errors or ran.stderr
-    raise BenchError(
-        f"{sources[0]} does not build (apt-get install gcc libqpid-proton11-dev):\n{errors[:2000]}"
-    )
+    raise BenchError(f"{sources[0]} does not build (apt-get install {PACKAGES}):\n{errors[:2000]}")

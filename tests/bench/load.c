@@ -34,7 +34,7 @@
  *
  * Says "attached" on standard error once every link is answered (a receiver's credit is out by then), and at the end
  * one JSON object on standard output. Exit status 1 where fewer than COUNT messages went through or the peer complained.
- * Build: client.py (Debian: libqpid-proton11-dev). */
+ * Build: client.py (Debian: libqpid-proton11-dev, libssl-dev). */
 #include "clock.h"
 #include "figures.h"
 #include "idle.h"
