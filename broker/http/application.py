@@ -51,7 +51,7 @@ STATUS: Final[dict[type[Exception], int]] = {
 """Status codes by error of routing. Any other error means a bad argument (400)."""
 
 VIEW: Final = "view"
-EVENT_LOG: Final = Resource(MANAGEMENT, "journal")
+EVENT_LOG: Final = Resource(MANAGEMENT, "events")
 LEASES: Final = Resource(MANAGEMENT, "leases")
 
 Work = Callable[[Request, Visitor], Awaitable[Response]]

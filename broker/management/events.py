@@ -24,7 +24,7 @@ class Events(Entity):
     """The rows of the event log, in ascending order of id."""
 
     type = EVENTS
-    part = "journal"
+    part = "events"
     attributes = EVENT_COLUMNS
 
     def __init__(self, store: Store, prefixes: Prefixes) -> None:

@@ -156,7 +156,7 @@ class AccessRules:
         self._words: Final[dict[tuple[str, str, str], WordIndex]] = {}
         self._globs: Final[dict[tuple[str, str, str], GlobIndex]] = {}
         self._fill()
-        self._denies: Final = any(rule.effect == DENY for rule in own)
+        self._only_built_in: Final = not own
         self._named_roles: Final = frozenset(
             who.removeprefix(OF_ROLE)
             for each in (*(rule.who for rule in self.rules), *(each.who for each in self.limits))
@@ -231,11 +231,11 @@ class AccessRules:
         return self._judge_glob(request), ()
 
     def _is_of_admin(self, request: AccessRequest) -> bool:
-        """Return whether the built-in role `admin` decides, since no rule denies anything.
+        """Return whether the client is an admin of a broker that has only the built-in rules.
 
-        A broker without a rules file asks for rights of admins only: the indexes are not searched.
+        These deny nothing, so the indexes need not be searched.
         """
-        return not self._denies and ADMINS in request.principals
+        return self._only_built_in and ADMINS in request.principals
 
     def _about(self, request: AccessRequest, verb: str, resource: Resource) -> AccessRequest:
         """Return a request of the same client for another right."""

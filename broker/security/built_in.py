@@ -50,7 +50,7 @@ ALL: Final = (
     *(f"{kind}:*" for kind in (TEMPORARY, CONNECTION, CLIENT_ID, MANAGEMENT, USER_ID)),
 )
 
-PIPELINE_EDITS: Final = tuple(f"{MANAGEMENT}:{name}" for name in ("leases", "sinks", "journal"))
+PIPELINE_EDITS: Final = tuple(f"{MANAGEMENT}:{name}" for name in ("leases", "sinks", "events"))
 
 # every role may connect, and create the temporary queue that gets the answers of management
 ENTERING: Final = (f"{CONNECTION}:*", f"{TEMPORARY}:*")

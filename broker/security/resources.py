@@ -49,7 +49,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     TEMPORARY: (QUEUE, TOPIC),
     MANAGEMENT: (
         *("queues", "topics", "subscriptions", "messages", "connections", "leases", "sinks"),
-        *("journal", "store", "users", "acl", "config", "metrics", "audit", "definitions"),
+        *("events", "store", "users", "acl", "config", "metrics", "audit", "definitions"),
     ),
 }
 """The only names of kinds whose names are a closed list."""

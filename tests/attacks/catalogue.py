@@ -58,7 +58,7 @@ OF_USERS: Final[dict[str, Attack]] = {
 """Attacks of one user on another, each beside a healthy client of the user that is attacked."""
 
 GROWN_MIB: Final = 10.0
-"""Most MiB that logins and failed handshakes leave behind, however many there are (G11, G12)."""
+"""Most MiB that logins and failed handshakes leave behind, however many there are."""
 
 QUIET: Final = '[log]\nlevel = "warning"\n'
 """The log is kept by this program: a line for each of a million logins would fill its memory."""

@@ -44,7 +44,7 @@ RULES: Final = (
     ("worldwide", "allow", "user:eve", "use", "global-subscription:mine", "day"),
     ("leases", "allow", "user:bob", "lease", "queue:orders.# subscription:app/*", "night"),
     ("purges", "allow", "user:eve", "purge view", "queue:orders.#", "night"),
-    ("looks", "allow", "user:bob", "view", "management:topics management:journal", "day"),
+    ("looks", "allow", "user:bob", "view", "management:topics management:events", "day"),
     ("edits", "allow", "user:bob", "edit", "management:topics", "night"),
     ("replies", "allow", "user:ann user:bob", "create", "temporary:queue", "day"),
     ("answers", "allow", "authenticated", "send", "temporary:*", "night"),
@@ -110,7 +110,7 @@ CELLS: Final = (
     ("view queue:orders.new", "root", "eve root", ("read",)),
     ("view management:topics", "bob root", "root", ("query",)),
     ("edit management:topics", "root", "bob root", ("edit",)),
-    ("view management:journal", "bob root", "root", ("query", "http")),
+    ("view management:events", "bob root", "root", ("query", "http")),
     ("create temporary:queue", "ann bob root", "root", ("dynamic", "dynamic, to send")),
     ("send temporary:queue", "root", "ann bob eve root", ("reply", "relay a reply")),
     ("use client-id:kept", "ann root", "ann root", ("open",)),
@@ -124,10 +124,11 @@ TYPES: Final = {
     "connections": ("connection", "link"),
     "leases": ("lease",),
     "sinks": ("sink",),
-    "journal": ("events",),
+    "events": ("events",),
     "store": ("store", "quarantined-message", "backup"),
     "users": ("user",),
     "config": ("settings",),
+    "acl": ("acl",),
 }
 """The types of requests of each part of management; the other parts have none."""
 
@@ -186,7 +187,7 @@ SINGLE: Final = (
     *(
         (f"view management:{part}", ("query",) if part in TYPES else ("types",), ())
         for part in NAMES[MANAGEMENT]
-        if part not in ("topics", "journal", "leases")
+        if part not in ("topics", "events", "leases")
     ),
     ("view management:leases", ("query", "http"), ()),
     *((f"edit management:{part}", ("edit",), ()) for part in EDITS if part != "topics"),

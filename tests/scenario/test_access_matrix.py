@@ -85,8 +85,8 @@ def test_the_table_has_cells_of_both_kinds_for_every_path() -> None:
 UNASKED: Final = {
     "edit queue": "the settings of an address are changed in the settings file alone",
     "edit topic": "the settings of an address are changed in the settings file alone",
-    "edit management:journal": "the event log has no operation that changes it",
-    "edit management:acl": "there is no request of this part",
+    "edit management:events": "the event log has no operation that changes it",
+    "edit management:acl": "rules are changed in the rules file alone",
     "edit management:metrics": "there is no request of this part",
     "edit management:audit": "there is no request of this part",
     "edit management:definitions": "there is no request of this part",

@@ -61,7 +61,7 @@ async def test_who_is_let_in(
         visitor = await Access(container, is_local=is_local).check(
             authorization, "127.0.0.1:8161", HERE
         )
-        visitor.demand("view", Resource(MANAGEMENT, "journal"))
+        visitor.demand("view", Resource(MANAGEMENT, "events"))
     except Refused as refused:
         status = refused.status
     assert status == expected
@@ -195,7 +195,7 @@ async def test_a_password_must_not_cross_the_network_readable(
     for _ in range(2):
         try:
             visitor = await access.check(authorization, "broker.example", entrance)
-            visitor.demand("view", Resource(MANAGEMENT, "journal"))
+            visitor.demand("view", Resource(MANAGEMENT, "events"))
         except Refused as refused:
             status = refused.status
     assert status == expected

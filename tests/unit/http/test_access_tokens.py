@@ -50,7 +50,7 @@ async def test_a_token_logs_in_with_its_roles(url: str) -> None:
         url + PATH, {"Authorization": f"Bearer {ISSUER.token(roles=['application'])}"}
     )
     assert answer.status == 403
-    assert "not allowed to view management:journal" in answer.error()
+    assert "not allowed to view management:events" in answer.error()
 
 
 @pytest.mark.parametrize(
