@@ -1,4 +1,4 @@
-"""Options and hooks of all suites: the build under test, and the requirements with tests.
+"""Options and hooks of all suites: the build under test, requirements and attacks with tests.
 
 Without options the checkout's .py files are tested. `--compiled` tests the installed wheel instead,
 and refuses to run if its modules are not compiled.
@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 REQUIREMENT_IDS = Path(__file__).parent / "requirement_ids.txt"
+ATTACK_IDS = Path(__file__).parent / "attack_ids.txt"
+NO_HARM = "no_harm"
+"""The fixture of tests that prove that an attack harms no healthy client."""
+
 COMPILED_SUFFIXES = (".so", ".pyd")
 A_COMPILED_MODULE = "broker.amqp.connection"
 
@@ -25,13 +30,15 @@ settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 tested_requirements = pytest.StashKey[Counter[str]]()
+tested_attacks = pytest.StashKey[Counter[str]]()
+harmless_attacks = pytest.StashKey[Counter[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--crashes", action="store_true", help="every row of the crash matrix")
     parser.addoption("--compiled", action="store_true", help="test the installed, compiled wheel")
     parser.addoption(
-        "--requirements", action="store_true", help="list which requirement ids have tests"
+        "--requirements", action="store_true", help="list the requirements and attacks with tests"
     )
     parser.addoption("--seeds", type=int, help="run so many seeds of the simulation")
     parser.addoption("--seed", type=int, help="run this seed of the simulation")
@@ -54,12 +61,13 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Count tests by requirement; with `--compiled`, deselect tests that need interpreted code."""
-    counts: Counter[str] = Counter()
-    for item in items:
-        for mark in item.iter_markers("requirement"):
-            counts.update(_ids(item, mark))
-    config.stash[tested_requirements] = counts
+    """Count tests by id; with `--compiled`, deselect tests that need interpreted code."""
+    config.stash[tested_requirements] = _counts(items, "requirement", r"[A-Z]{3}-\d\d")
+    config.stash[tested_attacks] = _counts(items, "attack", r"[CAZSR]\d\d?")
+    beside = [
+        item for item in items if isinstance(item, pytest.Function) and NO_HARM in item.fixturenames
+    ]
+    config.stash[harmless_attacks] = _counts(beside, "attack", r"[CAZSR]\d\d?")
     if config.getoption("--compiled"):
         unseen = [item for item in items if item.get_closest_marker("incompatible_with_mypyc")]
         config.hook.pytest_deselected(items=unseen)
@@ -67,20 +75,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Spare the garbage collector the ten thousand tests; list the requirements, if asked."""
-    if not session.config.getoption("--requirements"):
+    """Spare the garbage collector the ten thousand tests; list the ids with tests, if asked."""
+    config = session.config
+    if not config.getoption("--requirements"):
         # each full collection of a test would look at all of them, for seconds
         gc.collect()
         gc.freeze()
         return
-    counts = session.config.stash[tested_requirements]
-    wanted = REQUIREMENT_IDS.read_text().split()
-    for name in sorted({*wanted, *counts}):
-        print(f"{name}  {counts[name] or 'NO TEST'}")
-    missing = [name for name in wanted if not counts[name]]
-    if missing:
-        pytest.exit(f"no test names {', '.join(missing)}", returncode=1)
-    pytest.exit(f"all {len(wanted)} requirements have tests", returncode=0)
+    requirements = _missing(REQUIREMENT_IDS, config.stash[tested_requirements])
+    attacks = _missing(ATTACK_IDS, config.stash[tested_attacks])
+    harmful = _missing(ATTACK_IDS, config.stash[harmless_attacks], told=False)
+    problems = [
+        *([f"no test names {', '.join(requirements)}"] if requirements else []),
+        *([f"no test names the attacks {', '.join(attacks)}"] if attacks else []),
+        *([f"no test with `{NO_HARM}` names the attacks {', '.join(harmful)}"] if harmful else []),
+    ]
+    if problems:
+        pytest.exit("; ".join(problems), returncode=1)
+    pytest.exit("all requirements and attacks have tests", returncode=0)
 
 
 def pytest_sessionfinish() -> None:
@@ -89,11 +101,30 @@ def pytest_sessionfinish() -> None:
         postgres.stop_servers()
 
 
-def _ids(item: pytest.Item, mark: pytest.Mark) -> tuple[str, ...]:
-    for name in mark.args:
-        if not re.fullmatch(r"[A-Z]{3}-\d\d", name):
-            raise pytest.UsageError(f"{item.nodeid}: requirement {name!r} is not like CON-01")
-    return mark.args
+def _counts(items: Iterable[pytest.Item], marker: str, pattern: str) -> Counter[str]:
+    """Return the number of tests for each id that `marker` names; ids match `pattern`."""
+    counts: Counter[str] = Counter()
+    for item in items:
+        for mark in item.iter_markers(marker):
+            for name in mark.args:
+                if not re.fullmatch(pattern, name):
+                    raise pytest.UsageError(f"{item.nodeid}: {marker} {name!r} is not {pattern}")
+            counts.update(mark.args)
+    return counts
+
+
+def _missing(file: Path, counts: Counter[str], *, told: bool = True) -> list[str]:
+    """Return the ids in `file` without a test; print all ids with their tests if `told`."""
+    wanted = file.read_text().split()
+    for name in sorted({*wanted, *counts}, key=_in_order) if told else ():
+        print(f"{name}  {counts[name] or 'NO TEST'}")
+    return [name for name in wanted if not counts[name]]
+
+
+def _in_order(name: str) -> tuple[str, int]:
+    """Return what ids are sorted by: R2 comes before R10."""
+    letters = name.rstrip("0123456789")
+    return letters, int(name[len(letters) :])
 
 
 def _place() -> str:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.healthy import NoHarm
+
 
 @pytest.fixture
 def heap() -> Iterator[None]:
@@ -18,3 +20,11 @@ def heap() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
+
+
+@pytest.fixture
+def no_harm() -> Iterator[NoHarm]:
+    """Return what a test of an attack proves its harmlessness with; it must have done so."""
+    proof = NoHarm()
+    yield proof
+    assert proof.was_asked, "no healthy client was served beside the attack"
