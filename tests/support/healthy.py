@@ -8,14 +8,17 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
+from broker.amqp.frames import SASL_HEADER
 from broker.amqp.outcomes import ACCEPTED, Accepted
-from broker.amqp.performatives import RECEIVER, Attach, Flow
-from broker.amqp.sasl_frames import SASL_OK, SaslOutcome
+from broker.amqp.performatives import RECEIVER, Attach, Flow, Open
+from broker.amqp.sasl import PLAIN
+from broker.amqp.sasl_frames import SASL_OK, SaslInit, SaslMechanisms, SaslOutcome
 from tests.conformance.frames import Body, read_frame
 from tests.support.access import OWNER, RuledUsers, session_as
-from tests.support.broker import Broker, Client
+from tests.support.broker import Broker, Client, Doorman
 from tests.support.frames import (
     Disposition,
+    Header,
     Transfer,
     attach_receiver,
     attach_sender,
@@ -23,6 +26,8 @@ from tests.support.frames import (
     flow,
     frame,
     message,
+    opening,
+    sasl_frame,
 )
 from tests.support.socket_client import SocketClient
 
@@ -63,10 +68,21 @@ class HealthyClient:
 
 
 def session_of(broker: Broker, container_id: str) -> Client:
-    """Return a client with a session that has every right which is not another user's."""
-    if isinstance(broker.container.authenticator, RuledUsers):
+    """Return a client with a session; it logs in if it must, and has every right there is."""
+    users = broker.container.authenticator
+    if isinstance(users, RuledUsers):
         return session_as(broker, OWNER, container_id)
-    return broker.session(container_id)
+    if not isinstance(users, Doorman) or users.anonymous:
+        return broker.session(container_id)
+    user, password = next(iter(users.passwords.items()))
+    client = broker.dial()
+    response = f"\0{user}\0{password}".encode()
+    init = sasl_frame(SaslInit(mechanism=PLAIN, initial_response=response))
+    client.send_bytes(SASL_HEADER + init + opening(container_id))
+    kinds = [type(body) for body in client.bodies()]
+    assert kinds == [Header, SaslMechanisms, SaslOutcome, Header, Open]
+    client.begin()
+    return client
 
 
 def check_exchange(bodies: list[Body | None], number: int | None) -> None:
@@ -86,6 +102,8 @@ class HealthySocketClient:
 
     def __init__(self, dial: Dial, login: Login | None) -> None:
         self.exchanges = 0
+        """Messages that were sent and received, by newcomers, too."""
+        self._sent = 0
         self._dial: Final = dial
         self._login: Final = login
         self._client: Final = dial()
@@ -100,7 +118,8 @@ class HealthySocketClient:
     async def exchange(self) -> None:
         """Send a message, receive and settle it."""
         async with asyncio.timeout(EXCHANGE_S):
-            await self._exchange(self._client, self.exchanges)
+            await self._exchange(self._client, self._sent)
+        self._sent += 1
         self.exchanges += 1
 
     async def newcomer(self) -> None:
