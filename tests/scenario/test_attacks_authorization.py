@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -427,10 +427,7 @@ KEYS: Final = "broker/net/key_source.py"
 
 
 def calls_outward(file: Path) -> set[str]:
-    tree = ast.parse(file.read_text())
-    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return names & OUTWARD
+    return set(re.findall(r"\b(\w+)\(", file.read_text())) & OUTWARD
 
 
 @pytest.mark.attack("Z10")
