@@ -131,7 +131,7 @@ mutations: $(STAMPS)/test
 	@$(BIN)/python -m tests.scenario.mutations
 	@$(BIN)/python -m tests.scenario.security_mutations
 
-# Which requirements have tests; fails where one that must have has none.
+# Which requirements and attacks have tests; fails where one that must have has none.
 requirements: $(STAMPS)/test
 	@$(BIN)/python -m pytest -q --collect-only --requirements tests
 

@@ -22,6 +22,8 @@ from tests.support.frames import (
 )
 from tests.support.memory import Quiet, growth
 
+pytestmark = pytest.mark.attack("R8")
+
 BEGIN: Final = Begin(next_outgoing_id=0, incoming_window=9, outgoing_window=9)
 
 

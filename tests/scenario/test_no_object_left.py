@@ -30,7 +30,7 @@ from tests.support.frames import (
 )
 from tests.support.memory import Quiet, engine_objects, growth, objects_per_message
 
-pytestmark = pytest.mark.usefixtures("heap")
+pytestmark = [pytest.mark.usefixtures("heap"), pytest.mark.attack("R8")]
 
 BEGIN: Final = Begin(next_outgoing_id=0, incoming_window=9, outgoing_window=9)
 

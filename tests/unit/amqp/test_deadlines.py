@@ -231,6 +231,7 @@ def test_heartbeats_and_echoes_have_their_times_whatever_the_channels() -> None:
 # -- handshakes and frames that take their time
 
 
+@pytest.mark.attack("A1")
 @pytest.mark.parametrize(
     "data",
     [
@@ -260,6 +261,7 @@ def test_between_header_and_open_a_peer_may_take_its_time() -> None:
     client.expect_last(Open)
 
 
+@pytest.mark.attack("A1")
 def test_a_frame_has_to_come_whole_in_time_however_it_trickles() -> None:
     broker = Broker(limits=Limits(handshake_timeout_ms=10_000))
     client = broker.session()
@@ -288,6 +290,7 @@ def test_each_frame_has_its_own_deadline() -> None:
     client.expect_nothing()
 
 
+@pytest.mark.attack("A1")
 def test_authentication_has_to_end_in_time_however_it_trickles() -> None:
     broker = Broker(limits=Limits(handshake_timeout_ms=10_000))
     client = broker.dial()

@@ -60,6 +60,7 @@ def test_plain_carries(response: bytes, expected: tuple[str, str, str]) -> None:
     assert (credentials.authorization, credentials.user, credentials.password) == expected
 
 
+@pytest.mark.attack("A4")
 @pytest.mark.parametrize(
     "response",
     [
@@ -132,6 +133,7 @@ def test_the_whole_exchange_may_come_in_one_piece() -> None:
     assert kinds == [Header, SaslMechanisms, SaslOutcome, Header, Open, Begin]
 
 
+@pytest.mark.attack("A5")
 @pytest.mark.parametrize(
     "init",
     [
@@ -165,6 +167,7 @@ def test_a_peer_that_cannot_be_judged_may_try_again() -> None:
     assert client.is_closed()
 
 
+@pytest.mark.attack("A3")
 @pytest.mark.parametrize(
     "data",
     [
@@ -339,6 +342,7 @@ def test_a_second_outcome_is_lost() -> None:
     assert not client.is_closed()
 
 
+@pytest.mark.attack("A2")
 @pytest.mark.parametrize(
     "size",
     [

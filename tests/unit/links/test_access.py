@@ -325,6 +325,7 @@ def test_with_its_rights_each_place_works(place: Place) -> None:
     assert broker.stats.access_denied == 0
 
 
+@pytest.mark.attack("Z5")
 @pytest.mark.parametrize(("place", "missing"), MISSING)
 def test_without_one_of_them_nothing_happens(place: Place, missing: str) -> None:
     broker = prepared(place, *(each for each in place.needs if each != missing))
@@ -409,6 +410,7 @@ ENDINGS = [
 ]
 
 
+@pytest.mark.attack("Z5")
 @pytest.mark.parametrize(("act", "use", "words", "container_id"), ENDINGS)
 def test_a_closing_detach_needs_the_right_to_end(
     act: Act, use: str, words: str, container_id: str
@@ -465,6 +467,7 @@ SPELLINGS = [
 ]
 
 
+@pytest.mark.attack("Z3")
 @pytest.mark.parametrize(("address", "kind"), SPELLINGS)
 @pytest.mark.parametrize("act", [sending, relaying, receiving], ids=["attach", "relay", "receive"])
 def test_no_spelling_avoids_a_deny_rule(act: Callable[[str], Act], address: str, kind: str) -> None:

@@ -17,7 +17,7 @@ from tests.support.broker import Broker, Client, Doorman, log_in
 from tests.support.frames import attach_receiver
 from tests.support.subscriptions import leave, looking_up, subscribe, subscribing, unsubscribe
 
-pytestmark = pytest.mark.requirement("SEC-04")
+pytestmark = [pytest.mark.requirement("SEC-04"), pytest.mark.attack("Z11")]
 
 CLIENT = "shop"
 DURABLE = "durable"

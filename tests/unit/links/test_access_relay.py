@@ -28,6 +28,8 @@ from tests.support.frames import Disposition, attach_sender, message
 from tests.support.large import StreamingBroker, large, pieces
 from tests.support.transactions import Controller
 
+pytestmark = pytest.mark.attack("Z1")
+
 SENT = ("send queue:q", True)
 
 

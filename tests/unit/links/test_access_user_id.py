@@ -25,7 +25,7 @@ from tests.support.frames import Disposition, message
 from tests.support.large import StreamingBroker, large, pieces
 from tests.support.transactions import Controller
 
-pytestmark = pytest.mark.requirement("SEC-10")
+pytestmark = [pytest.mark.requirement("SEC-10"), pytest.mark.attack("Z8")]
 
 SENDING = "send,create queue:q"
 BOB = "user-id:bob"

@@ -24,6 +24,8 @@ from tests.support.broker import Broker, Client
 from tests.support.frames import Header, attach_receiver, attach_sender, opening
 from tests.support.subscriptions import looking_up, subscribing
 
+pytestmark = pytest.mark.attack("Z11")
+
 BOB = "bob"
 USE = "use client-id:c"
 

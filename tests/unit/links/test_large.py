@@ -169,6 +169,7 @@ async def test_a_large_message_takes_no_room_for_unfinished_deliveries() -> None
         connection.hold_partial(connection.limits.partial_bytes_max)
 
 
+@pytest.mark.attack("R10")
 @pytest.mark.parametrize("share", [1, 50, 99])
 @pytest.mark.parametrize("end", ["aborted", "detached", "hung up"])
 async def test_half_a_message_leaves_nothing(share: int, end: str) -> None:

@@ -131,6 +131,7 @@ def test_shortages_that_come_and_go_leave_one_timer() -> None:
 # -- transactions
 
 
+@pytest.mark.attack("R5")
 def test_the_largest_transaction_is_rolled_back_and_a_small_one_is_not() -> None:
     broker = small_broker(credit=100)
     hoarder, healthy = Controller(broker, "hoarder"), Controller(broker, "healthy")
@@ -169,6 +170,7 @@ def test_a_transaction_that_was_given_up_takes_nothing_from_others() -> None:
 # -- unfinished deliveries
 
 
+@pytest.mark.attack("R10")
 def test_the_connection_with_most_in_unfinished_deliveries_is_closed() -> None:
     broker = small_broker()
     hoarder, healthy = broker.session("hoarder"), broker.session("healthy")
@@ -188,6 +190,7 @@ def test_the_connection_with_most_in_unfinished_deliveries_is_closed() -> None:
 # -- deliveries that are held
 
 
+@pytest.mark.attack("R3")
 def test_consumers_that_hold_something_get_no_more_while_a_quarter_is_held() -> None:
     broker = small_broker()
     most = MEMORY_MAX // 4 // PER_MESSAGE + 1
@@ -207,6 +210,7 @@ def test_consumers_that_hold_something_get_no_more_while_a_quarter_is_held() -> 
     assert deliveries(healthy) == 4
 
 
+@pytest.mark.attack("R3")
 def test_a_consumer_may_hold_so_many_deliveries_and_gets_more_when_it_settles() -> None:
     broker = Broker()
     client = broker.session(

@@ -95,6 +95,7 @@ def test_not_let_in_is(mechanism: str, response: bytes | None) -> None:
     assert (broker.stats.connections_opened, broker.stats.connections_closed) == (0, 0)
 
 
+@pytest.mark.attack("A3")
 def test_the_sasl_layer_may_not_be_left_out_where_nobody_is_anonymous() -> None:
     broker = Broker(authenticator=Doorman(PASSWORDS, anonymous=False))
     client = broker.dial()
@@ -127,6 +128,7 @@ class Broken(Doorman):
         raise RuntimeError("with a secret in it")
 
 
+@pytest.mark.attack("S10")
 def test_a_bug_ends_one_connection_and_is_reported() -> None:
     broker = Broker(authenticator=Broken(PASSWORDS))
     other = broker.session("other")
@@ -160,6 +162,7 @@ def test_what_is_pipelined_waits_for_the_outcome() -> None:
     assert client.is_closed()
 
 
+@pytest.mark.attack("A3")
 def test_what_is_pipelined_behind_a_rejected_password_is_never_read() -> None:
     broker, doorman, client = slow_login(WRONG)
     client.send_bytes(opening("client"))
@@ -372,6 +375,7 @@ def test_the_owners_other_links_to_it_end_too() -> None:
     assert broker.container.link_count() == 0
 
 
+@pytest.mark.attack("Z2")
 def test_nobody_else_consumes_from_a_dynamic_node() -> None:
     broker = Broker()
     client = broker.session("client")

@@ -28,6 +28,8 @@ from tests.support.frames import Disposition, Header, attach_receiver, attach_se
 from tests.support.subscriptions import looking_up, subscribing
 from tests.unit.links.test_staging import properties
 
+pytestmark = pytest.mark.attack("Z7")
+
 NODES = ("create queue:#", "create topic:#", "create temporary:*")
 NAMED = ("create subscription:ada/n", "end subscription:ada/n")
 

@@ -8,7 +8,7 @@ from broker.amqp.performatives import Detach
 from tests.support.broker import Broker
 from tests.support.transactions import COORDINATOR_HANDLE, Controller, condition_of, declare
 
-pytestmark = pytest.mark.requirement("RCV-06")
+pytestmark = [pytest.mark.requirement("RCV-06"), pytest.mark.attack("R5")]
 
 
 def sending(**limits: int) -> Controller:

@@ -29,7 +29,7 @@ from tests.support.frames import (
 )
 from tests.support.subscriptions import leave, subscribe, subscribing, unsubscribe
 
-pytestmark = pytest.mark.requirement("SEC-05")
+pytestmark = [pytest.mark.requirement("SEC-05"), pytest.mark.attack("R1", "R2")]
 
 BOB = "bob"
 USERS = {ADA: [ADMIN], BOB: [ADMIN], "": [ADMIN]}

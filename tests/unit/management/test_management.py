@@ -39,6 +39,7 @@ ANYTHING = [
 ]
 
 
+@pytest.mark.attack("Z9")
 @pytest.mark.parametrize(("operation", "kind"), ANYTHING)
 def test_others_than_administrators_may_do_nothing_and_learn_nothing(
     operation: str, kind: str
@@ -53,6 +54,7 @@ def test_others_than_administrators_may_do_nothing_and_learn_nothing(
     assert Manager(broker, "other", user="alice").ask("READ", "queue", "q").status == 200
 
 
+@pytest.mark.attack("Z2")
 @pytest.mark.requirement("TMP-04")
 @pytest.mark.parametrize("operation", ["DELETE", "PURGE"])
 def test_a_temporary_queue_of_others_is_for_administrators(operation: str) -> None:
@@ -130,6 +132,7 @@ def test_links_of_others_are_not_found(broker: Broker, manager: Manager) -> None
     manager.client.expect_nothing()
 
 
+@pytest.mark.attack("R9")
 def test_responses_that_nobody_takes_stop_requests(broker: Broker) -> None:
     client = broker.session("client")
     client.attach_sender(MANAGEMENT)
@@ -241,6 +244,7 @@ def test_a_settled_request_is_answered_too(manager: Manager) -> None:
     assert read_reply(manager.client.expect_last(Transfer).payload).status == 200
 
 
+@pytest.mark.attack("R9")
 def test_few_requests_may_be_sent_ahead(broker: Broker) -> None:
     client = broker.session("client")
     client.attach(attach_sender(MANAGEMENT))

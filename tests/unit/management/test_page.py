@@ -61,6 +61,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.attack("Z9")
 @pytest.mark.parametrize(("request_", "told"), WRONG)
 def test_a_page_that_cannot_be_is_a_bad_request(request_: Request, told: str) -> None:
     with pytest.raises(Refused, match=told) as refused:

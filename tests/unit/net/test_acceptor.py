@@ -81,6 +81,7 @@ async def test_small_writes_are_sent_at_once(settings: TlsSettings, authority: A
 # -- failures
 
 
+@pytest.mark.attack("A7")
 @pytest.mark.parametrize(
     ("sent", "reason"),
     [
@@ -106,6 +107,7 @@ async def test_other_protocols_end_at_once(
         assert await here.echoed(authority.client()) == b"hello"
 
 
+@pytest.mark.attack("A7")
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
 @pytest.mark.parametrize(
     ("kind", "alert", "reason"),

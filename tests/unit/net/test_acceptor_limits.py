@@ -27,6 +27,8 @@ from tests.support.tls_listening import (
     until,
 )
 
+pytestmark = pytest.mark.attack("A7")
+
 
 @pytest.fixture(scope="module")
 def authority() -> Authority:

@@ -10,6 +10,8 @@ import pytest
 from broker.net.certificate_name import certificate_name
 from broker.tls_settings import TlsSettings
 
+pytestmark = pytest.mark.attack("A7")
+
 SUBJECT = (
     (("organizationName", "CN=root"),),
     (("commonName", "orders, CN=root"),),

@@ -70,6 +70,7 @@ async def log_in(app: App, source: str) -> None:
         await client.open()
 
 
+@pytest.mark.attack("A1")
 @pytest.mark.slow
 async def test_silent_connections_do_not_keep_a_healthy_client_out(tmp_path: Path) -> None:
     """A1: 1,000 connections from ten addresses, at their limit, and one client that logs in."""
@@ -88,6 +89,7 @@ async def test_silent_connections_do_not_keep_a_healthy_client_out(tmp_path: Pat
     assert app.listeners.admission.unauthenticated() == 0
 
 
+@pytest.mark.attack("A1")
 async def test_a_source_has_only_so_many_connections_without_a_login(tmp_path: Path) -> None:
     async with running(tmp_path, unauthenticated_source_max=2) as app:
         with ExitStack() as stack:
@@ -111,6 +113,7 @@ async def test_this_machine_may_be_excepted_from_the_limit_of_a_source(tmp_path:
             assert app.stats.connections_over_limit == 0
 
 
+@pytest.mark.attack("A1")
 async def test_above_the_number_of_connections_only_those_without_a_login_give_way(
     tmp_path: Path,
 ) -> None:

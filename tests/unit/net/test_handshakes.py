@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from broker.net.handshakes import HandshakeGate, HandshakeLimits
 
+pytestmark = pytest.mark.attack("A7")
+
 SMALL: Final = HandshakeLimits(
     running=4, running_per_source=2, pending=10, pending_per_source=5, undisturbed_s=0.5
 )

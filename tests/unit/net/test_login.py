@@ -50,6 +50,7 @@ ATTEMPTS = [
 ]
 
 
+@pytest.mark.attack("A4")
 @pytest.mark.parametrize(("mechanism", "response", "code"), ATTEMPTS)
 async def test_the_outcome_tells(app: App, mechanism: str, response: bytes, code: int) -> None:
     async with SocketClient(app.port) as client:
@@ -79,6 +80,7 @@ async def test_open_may_be_pipelined_behind_the_password(app: App) -> None:
     assert app.stats.connections_opened == 1
 
 
+@pytest.mark.attack("A3")
 async def test_leaving_the_sasl_layer_out_does_not_get_around_it(app: App) -> None:
     async with SocketClient(app.port) as client:
         client.send_bytes(AMQP_HEADER)
@@ -100,6 +102,7 @@ async def attempt(app: App, password: str, local: str) -> int:
 FLOOD = 400
 
 
+@pytest.mark.attack("A5")
 async def test_wrong_passwords_of_one_source_do_not_delay_another(app: App) -> None:
     """Issue: 400 wrong passwords delayed a correct login by seven seconds."""
     flood = [asyncio.create_task(attempt(app, f"{n}", "127.0.0.2")) for n in range(FLOOD)]

@@ -84,6 +84,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.attack("A5")
 @pytest.mark.parametrize(("user", "password"), WRONG)
 async def test_wrong_credentials_get_the_frames_that_right_ones_get(
     app: App, user: str, password: str
@@ -119,6 +120,7 @@ async def attempt(app: App, password: str, local: str) -> int:
         return await outcome(client)
 
 
+@pytest.mark.attack("A5")
 async def test_failures_in_a_row_delay_their_source_and_no_other(app: App) -> None:
     """Code 4 makes clients try again later; after code 1 they stop for good."""
     codes = [await attempt(app, "guess", "127.0.0.2") for _ in range(FAILURES_PER_MINUTE + 2)]

@@ -103,6 +103,7 @@ OFFERED = [
 ]
 
 
+@pytest.mark.attack("A6")
 @pytest.mark.parametrize(("listener", "given", "expected"), OFFERED)
 def test_a_listener_offers(
     settings: Callable[..., Settings],
@@ -118,6 +119,7 @@ def test_a_listener_offers(
     assert login.mechanisms(client) == expected
 
 
+@pytest.mark.attack("A6")
 def test_a_listener_may_keep_anonymous_clients_out(settings: Callable[..., Settings]) -> None:
     """Also those that leave the SASL layer out."""
     made = settings({"mechanisms": TOKENS}, users=True, allow_anonymous=True)

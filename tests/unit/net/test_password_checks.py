@@ -17,6 +17,8 @@ from broker.net.password_checks import (
 )
 from broker.security.turns import TooManyLogins, Turns
 
+pytestmark = pytest.mark.attack("A5")
+
 RIGHT = "sesame"
 
 

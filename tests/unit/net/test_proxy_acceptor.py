@@ -21,7 +21,7 @@ from tests.support.loops import on_both_loops
 from tests.support.proxy_headers import version_1, version_2
 from tests.support.tls_listening import PATIENCE_S, ended, until
 
-pytestmark = pytest.mark.requirement("SEC-06")
+pytestmark = [pytest.mark.requirement("SEC-06"), pytest.mark.attack("A9")]
 
 HEADER = version_1("192.0.2.7", 40_000)
 

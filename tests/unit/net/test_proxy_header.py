@@ -16,7 +16,7 @@ from broker.net.proxy_header import (
 )
 from tests.support.proxy_headers import version_1, version_2
 
-pytestmark = pytest.mark.requirement("SEC-06")
+pytestmark = [pytest.mark.requirement("SEC-06"), pytest.mark.attack("A9")]
 
 WIDEST = "2fff:" + "ffff:" * 6 + "ffff"
 LONGEST = f"PROXY TCP6 {WIDEST} {WIDEST} 65535 65535\r\n".encode()

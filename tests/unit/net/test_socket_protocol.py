@@ -89,6 +89,7 @@ async def attach_reader(reader: SocketClient) -> None:
     assert isinstance(await reader.next(), Attach)
 
 
+@pytest.mark.attack("R4")
 @pytest.mark.requirement("RCV-08")
 @pytest.mark.parametrize("stall_timeout_ms", [100])
 async def test_a_stalled_reader_is_cut_off_and_takes_no_message_along(

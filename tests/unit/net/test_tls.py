@@ -85,6 +85,7 @@ def shown(contexts: TlsContexts, client: ssl.SSLContext, name: str | None = SERV
 # -- versions, options
 
 
+@pytest.mark.attack("A7")
 @pytest.mark.parametrize(
     ("minimum", "version", "accepted"),
     [
@@ -106,6 +107,7 @@ def test_versions(files: Files, minimum: str, version: ssl.TLSVersion, accepted:
             shown(contexts, client)
 
 
+@pytest.mark.attack("A7")
 @pytest.mark.parametrize("version", [TLS_1_2, TLS_1_3], ids=["1.2", "1.3"])
 def test_no_compression_and_a_cipher_of_the_library(files: Files, version: ssl.TLSVersion) -> None:
     contexts = TlsContexts(files.settings())
@@ -288,6 +290,7 @@ def test_other_settings_are_used_whole_or_not_at_all(files: Files) -> None:
         MemoryHandshake(kept, client)
 
 
+@pytest.mark.attack("A7")
 @pytest.mark.parametrize("keeps_front", [False, True], ids=["a new front", "one front for ever"])
 @pytest.mark.parametrize("version", [TLS_1_2, TLS_1_3], ids=["1.2", "1.3"])
 def test_a_session_does_not_outlive_its_authority(

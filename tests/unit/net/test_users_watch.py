@@ -15,7 +15,7 @@ from broker.settings import MEMORY, given_settings
 from tests.support.socket_client import SocketClient
 from tests.support.tls_listening import until
 
-pytestmark = pytest.mark.requirement("SEC-02")
+pytestmark = [pytest.mark.requirement("SEC-02"), pytest.mark.attack("Z7")]
 
 INTERVAL_S = 0.01
 

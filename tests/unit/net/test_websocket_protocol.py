@@ -139,6 +139,7 @@ async def test_the_librarys_own_client_speaks_to_the_broker(settings: Settings) 
         await until(lambda: not app.listeners.connections)
 
 
+@pytest.mark.attack("A8")
 @pytest.mark.parametrize(
     ("sent", "status"),
     [
@@ -166,6 +167,7 @@ async def test_a_refused_client_gets_an_answer_and_the_operator_a_line(
         await until(lambda: not app.listeners.connections)
 
 
+@pytest.mark.attack("A8")
 @pytest.mark.parametrize(
     ("sent", "code"),
     [
@@ -204,6 +206,7 @@ async def test_an_open_connection_that_breaks_a_rule_is_reported_with_the_reason
         assert reports(app)[-1] == "closed shop: WebSocket: a text message: AMQP is binary"
 
 
+@pytest.mark.attack("A8")
 @pytest.mark.parametrize("sent", [b"", b"GET /amqp HTTP/1.1\r\n"], ids=["silent", "half"])
 @on_both_loops
 async def test_a_handshake_has_little_time(
@@ -345,6 +348,7 @@ async def test_large_messages_pass_in_messages_that_the_client_takes(
         assert max(reader.messages) <= min(max_frame_size, 2**20)
 
 
+@pytest.mark.attack("A8")
 async def test_a_flood_of_pings_is_answered_until_the_client_must_read(settings: Settings) -> None:
     """Pongs that are not read stop the reading, and a healthy client is served meanwhile."""
     async with running(settings) as app, raw_client(app) as client, client_of(app) as good:

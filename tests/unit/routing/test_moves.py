@@ -240,6 +240,7 @@ def test_what_a_subscription_cannot_move_is_held_there_and_ends_with_it() -> Non
     assert "DLQ" not in routing.router.queues
 
 
+@pytest.mark.attack("Z6")
 def test_a_topic_is_no_dead_letter_node() -> None:
     """A queue of that name is created, whatever topics exist: a topic may have no subscriber."""
     routing = Routing()
@@ -417,6 +418,7 @@ def test_a_message_with_annotations_is_held_after_a_restart(content: bytes) -> N
     ]
 
 
+@pytest.mark.attack("Z6")
 def test_a_message_that_only_says_so_of_itself_is_delivered() -> None:
     """A client may send any annotation: it does not make the message a held one."""
     (_, stored) = rejected_in_vain().stored()

@@ -52,6 +52,7 @@ BEGINNINGS: Final = (
 NODES: Final = ["hr.pay", "hr.pay.june", "hr.payroll", "news", "$own", "in.ann.x", "in.bob.x"]
 
 
+@pytest.mark.attack("Z3")
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 @pytest.mark.parametrize("beginning", BEGINNINGS)
 @pytest.mark.parametrize("name", NODES)
@@ -77,6 +78,7 @@ KEYS = [
 ]
 
 
+@pytest.mark.attack("Z3")
 @pytest.mark.parametrize("text", KEYS)
 def test_no_spelling_of_a_key_avoids_a_deny_rule(text: str) -> None:
     assert RULES.decide(APPLICATION, "subscribe", canonical(text, "subscribe")).rule == "pay"
@@ -94,6 +96,7 @@ def own_words(name: str, begins: str, value: str) -> bool:
     return name == begins + value or name.startswith(f"{begins}{value}.")
 
 
+@pytest.mark.attack("Z4")
 def test_no_user_and_no_client_id_widens_a_pattern() -> None:
     """Attack class Z4: names of users and client ids are drawn from wildcards and separators."""
     chooser = random.Random(11)
@@ -114,6 +117,7 @@ def test_no_user_and_no_client_id_widens_a_pattern() -> None:
     assert allowed > CASES
 
 
+@pytest.mark.attack("Z4")
 def test_no_client_id_reaches_the_subscriptions_of_another() -> None:
     """Attack class Z4, and Z3: the border between client id and name is no character."""
     chooser = random.Random(12)
@@ -133,6 +137,7 @@ def test_no_client_id_reaches_the_subscriptions_of_another() -> None:
     assert allowed > CASES / 2
 
 
+@pytest.mark.attack("Z4")
 def test_wildcards_of_a_subscriber_are_compared_with_literal_values() -> None:
     """Attack class Z4: a subscriber's wildcard is not the wildcard in the name of a user."""
     chooser = random.Random(13)

@@ -44,6 +44,7 @@ ALL_HOLD = [
 ]
 
 
+@pytest.mark.attack("A6")
 @pytest.mark.parametrize(("listener", "tls", "expected"), ALL_HOLD)
 def test_all_conditions_must_hold(listener: str, tls: bool, expected: bool) -> None:
     facts = Entrance(listener=listener, kind="amqp", host="10.0.0.1", is_tls=tls)

@@ -24,6 +24,8 @@ from broker.security.coverage import (
 )
 from broker.security.patterns import KEY, MANY, ONE, PLAIN, Piece, Tokens, normal
 
+pytestmark = pytest.mark.attack("Z3")
+
 ALPHABET: Final = ("a", "b", "z")
 """Words of the names; patterns have the first two, and `z` stands for all others."""
 

@@ -117,6 +117,7 @@ VALUES = [
 ]
 
 
+@pytest.mark.attack("Z4")
 @pytest.mark.parametrize(("text", "user", "expected"), VALUES)
 def test_a_value_adds_no_wildcard(text: str, user: str, expected: Tokens | None) -> None:
     """Attack class Z4: names are chosen so that they would widen a pattern."""

@@ -174,6 +174,7 @@ def parts(server_first: bytes) -> dict[str, str]:
     return dict(each.split("=", 1) for each in server_first.decode().split(","))
 
 
+@pytest.mark.attack("A5")
 @pytest.mark.parametrize("hash_", ScramHash)
 def test_an_unknown_user_gets_the_challenge_of_a_real_one(hash_: ScramHash) -> None:
     real = make_verifier(hash_, "x")
@@ -187,6 +188,7 @@ def test_an_unknown_user_gets_the_challenge_of_a_real_one(hash_: ScramHash) -> N
     assert known["i"] == unknown["i"] == str(ITERATIONS)
 
 
+@pytest.mark.attack("A5")
 def test_the_salt_of_an_unknown_user_stays_the_same() -> None:
     salts = {parts(challenge(exchange().start(b"n,,n=eve,r=abc")))["s"] for _ in range(3)}
     assert len(salts) == 1
@@ -261,6 +263,7 @@ FIRSTS = [
 ]
 
 
+@pytest.mark.attack("A4")
 @pytest.mark.parametrize(("message", "told"), FIRSTS)
 def test_a_first_message_is_refused(message: bytes, told: str) -> None:
     server = exchange()
@@ -319,6 +322,7 @@ FINALS = [
 ]
 
 
+@pytest.mark.attack("A4")
 @pytest.mark.parametrize("user", ["ada", "eve"])
 @pytest.mark.parametrize(("message", "told"), FINALS)
 def test_a_final_message_is_refused(user: str, message: bytes, told: str) -> None:
@@ -330,6 +334,7 @@ def test_a_final_message_is_refused(user: str, message: bytes, told: str) -> Non
     assert "out of turn" in reason(server.answer(b"")), "a second attempt takes a new exchange"
 
 
+@pytest.mark.attack("A4")
 def test_messages_out_of_turn() -> None:
     assert "out of turn" in reason(exchange().answer(b"c=biws,r=abc,p=AAAA"))
     server, client = exchange(), FormulaClient(SHA_256, "ada", "engine")
@@ -345,6 +350,7 @@ def test_the_proof_of_the_server_is_acknowledged_by_an_empty_response() -> None:
     assert "out of turn" in reason(server.answer(b"")), "it is too late"
 
 
+@pytest.mark.attack("A4")
 def test_a_proof_is_good_for_its_exchange_alone() -> None:
     one, other = exchange(), exchange()
     client = FormulaClient(SHA_256, "ada", "engine")
@@ -361,6 +367,7 @@ def test_an_error_of_the_users_is_not_hidden() -> None:
         ScramExchange(SHA_256, fails, salt_secret=SECRET).start(b"n,,n=ada,r=abc")
 
 
+@pytest.mark.attack("A4")
 @given(st.binary(max_size=300), st.binary(max_size=300))
 def test_nothing_but_a_step_comes_of_any_bytes(first: bytes, final: bytes) -> None:
     server = exchange()

@@ -20,7 +20,7 @@ from broker.security.throttle import (
     LoginThrottle,
 )
 
-pytestmark = pytest.mark.requirement("SEC-02")
+pytestmark = [pytest.mark.requirement("SEC-02"), pytest.mark.attack("A5")]
 NOW = 50_000_000
 SECOND = 1_000
 

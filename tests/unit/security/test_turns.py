@@ -14,6 +14,8 @@ from broker.security.turns import (
     source_of,
 )
 
+pytestmark = pytest.mark.attack("A5")
+
 SOURCES = [
     pytest.param("10.0.0.1", "10.0.0.1", id="IPv4 alone"),
     pytest.param("::ffff:10.0.0.1", "10.0.0.1", id="IPv4 within IPv6"),

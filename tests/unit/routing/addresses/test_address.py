@@ -31,6 +31,7 @@ def test_a_name_is_an_address(text: str) -> None:
     assert address.check(text) == text
 
 
+@pytest.mark.attack("S4")
 @pytest.mark.parametrize("text", INVALID.values(), ids=INVALID.keys())
 def test_not_every_text_is_an_address(text: str) -> None:
     with pytest.raises(InvalidAddress, match="an address"):

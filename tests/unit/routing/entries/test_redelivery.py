@@ -27,12 +27,14 @@ LIMITS = {
 }
 
 
+@pytest.mark.attack("R6")
 @pytest.mark.requirement("RCV-08")
 @pytest.mark.parametrize(("releases", "expected"), PAUSES.values(), ids=PAUSES.keys())
 def test_a_release_loop_is_slowed_down(releases: int, expected: int) -> None:
     assert redelivery.pause_after(releases) == expected
 
 
+@pytest.mark.attack("R6")
 @pytest.mark.requirement("RCV-08")
 @pytest.mark.parametrize(("failures", "limit", "expected"), LIMITS.values(), ids=LIMITS.keys())
 def test_attempts_are_limited(failures: int, limit: int, expected: bool) -> None:

@@ -160,6 +160,7 @@ def test_an_earlier_message_is_not_late_because_a_later_one_came_first() -> None
     assert routing.router.timer_queue.next_deadline_ms() == NOTHING
 
 
+@pytest.mark.attack("R7")
 @pytest.mark.requirement("DLY-04")
 def test_a_moment_that_never_comes_breaks_nothing() -> None:
     routing = Routing()
@@ -175,6 +176,7 @@ def test_a_moment_that_never_comes_breaks_nothing() -> None:
     assert len(routing.router.timer_queue._heap) == 1
 
 
+@pytest.mark.attack("R7")
 @pytest.mark.requirement("DLY-04")
 def test_many_that_fall_due_at_once_come_in_turns_with_everything_else() -> None:
     routing = Routing()

@@ -49,6 +49,7 @@ def test_an_expired_message_goes_though_nobody_asks_for_it() -> None:
     assert routing.router.timer_queue.next_deadline_ms() == -1, "nothing mortal is left"
 
 
+@pytest.mark.attack("R7")
 @pytest.mark.requirement("PRD-04")
 def test_a_sweep_is_bounded_and_the_next_one_goes_on_where_it_ended() -> None:
     routing = Routing()
