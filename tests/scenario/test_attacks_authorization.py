@@ -69,7 +69,7 @@ def broker_of(*rights: str, who: str = f"user:{MALLORY}", **fields: object) -> B
 
 @dataclass(frozen=True)
 class Attempt:
-    """What mallory tries with `rights`, and the right that she would need."""
+    """An attempt of mallory, who has `rights`, and the right that she would need."""
 
     name: str
     needs: str

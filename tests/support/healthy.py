@@ -98,7 +98,7 @@ def check_exchange(bodies: list[Body | None], number: int | None) -> None:
 
 
 class HealthySocketClient:
-    """The same on a socket: `dial` makes its connections, `login` is None without a login."""
+    """A healthy client on sockets: `dial` makes its connections, `login` is None without one."""
 
     def __init__(self, dial: Dial, login: Login | None) -> None:
         self.exchanges = 0
