@@ -485,7 +485,7 @@ class Peer(ConnectionOwner):
         )
 
     def ended(self) -> None:
-        self._alarm.peer = None
+        self._alarm.end(self.container.router.timer_queue)
         if self.is_open:
             self.is_open = False
             self.container.leave(self)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class ConnectionTimer(TimerCallback):
     """The timer of a connection.
 
-    The timer queue removes no deadline before its time. So this keeps the deadlines that it has
-    there, latest first, and adds only one that is earlier than all of them. `peer` is None once
-    the connection has ended.
+    The timer queue keeps the deadlines of a connection until their time, or its end. So this keeps
+    those that it has there, latest first, and adds only one that is earlier than all of them.
+    `peer` is None once the connection has ended.
     """
 
     def __init__(self, peer: Peer) -> None:
@@ -29,10 +29,21 @@ class ConnectionTimer(TimerCallback):
 
     def set(self, timer_queue: TimerQueue, deadline_ms: i64) -> None:
         """Make the timer queue call `tick` of the connection no later than `deadline_ms`."""
-        if deadline_ms == NO_DEADLINE or (self._set_for and self._set_for[-1] <= deadline_ms):
+        if self.peer is None or deadline_ms == NO_DEADLINE:
+            return
+        if self._set_for and self._set_for[-1] <= deadline_ms:
             return
         self._set_for.append(int(deadline_ms))
         timer_queue.at(deadline_ms, self)
+
+    def end(self, timer_queue: TimerQueue) -> None:
+        """Let the deadlines pass unnoticed from now on. Idempotent."""
+        if self.peer is not None:
+            self.peer = None
+            timer_queue.abandon(len(self._set_for))
+
+    def is_abandoned(self) -> bool:
+        return self.peer is None
 
     def due(self, now_ms: i64) -> None:
         self._set_for.pop()

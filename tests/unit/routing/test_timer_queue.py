@@ -1,6 +1,12 @@
 """Deadlines: never early, in order, and without a limit to their number."""
 
-from broker.routing.timer_queue import NOTHING, TimerCallback, TimerDriver, TimerQueue
+from broker.routing.timer_queue import (
+    ABANDONED_MAX,
+    NOTHING,
+    TimerCallback,
+    TimerDriver,
+    TimerQueue,
+)
 
 
 class Diary(TimerCallback):
@@ -89,3 +95,41 @@ def test_the_waker_hears_of_what_comes_before_everything_else() -> None:
     for deadline_ms in (200, 300, 200, 100, 150):
         timer_queue.at(deadline_ms, diary)
     assert alarm.set_for == [200, 100]
+
+
+class Abandoned(Diary):
+    """A timer callback that is not called any more once it `is_over`."""
+
+    is_over = False
+
+    def is_abandoned(self) -> bool:
+        return self.is_over
+
+
+def test_an_abandoned_deadline_passes_unnoticed() -> None:
+    timer_queue = TimerQueue()
+    gone = Abandoned("gone", timer_queue)
+    timer_queue.at(100, gone)
+    gone.is_over = True
+    timer_queue.abandon(1)
+    timer_queue.tick(100)
+    assert gone.calls == []
+    assert len(timer_queue) == 0
+
+
+def test_abandoned_deadlines_are_removed_if_they_are_many_and_most() -> None:
+    timer_queue = TimerQueue()
+    stays = Diary("stays", timer_queue)
+    for number in range(ABANDONED_MAX):
+        timer_queue.at(2 * number, stays)
+    for number in range(ABANDONED_MAX + 1):
+        gone = Abandoned("gone", timer_queue)
+        timer_queue.at(2 * number + 1, gone)
+        gone.is_over = True
+        timer_queue.abandon(1)
+        if number < ABANDONED_MAX:
+            assert len(timer_queue) == ABANDONED_MAX + number + 1
+    assert len(timer_queue) == ABANDONED_MAX
+    timer_queue.tick(2 * ABANDONED_MAX)
+    assert len(stays.calls) == ABANDONED_MAX
+    assert timer_queue.next_deadline_ms() == NOTHING
