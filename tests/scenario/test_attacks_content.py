@@ -1,7 +1,9 @@
-"""Attack classes S4, S5 and S10 (docs/design/hostile-input.md), each beside a healthy client."""
+"""Attack classes S4, S5, S8, S10 (docs/design/hostile-input.md), each beside a healthy client."""
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -17,9 +19,11 @@ from broker.app import App
 from broker.links.peer import Peer
 from broker.links.service import Service
 from broker.message import Message
+from broker.net.line_limit import LINES_PER_S
+from broker.net.log import Log, configure_logging
 from broker.settings import given_settings
 from tests.scenario.test_attacks_transport import running
-from tests.support.broker import Broker
+from tests.support.broker import Broker, Client, entrance
 from tests.support.frames import (
     Transfer,
     attach_receiver,
@@ -27,6 +31,7 @@ from tests.support.frames import (
     body_of,
     frame,
     message,
+    opening,
 )
 from tests.support.healthy import NoHarm
 from tests.support.http import ask, served
@@ -173,6 +178,38 @@ def test_nothing_imports_what_could_deserialize(package: str) -> None:
     assert {
         f"{file}: {each}" for file in files for each in imports_of(file) & DESERIALIZERS
     } == set()
+
+
+# -- S8
+
+
+@pytest.mark.attack("S8")
+def test_an_address_that_is_refused_again_and_again_does_not_fill_the_log(no_harm: NoHarm) -> None:
+    """S8: connections that open and end (two lines), or are refused (one)."""
+    stream = io.StringIO()
+    configure_logging("json", "info", stream)
+    broker = Broker()
+    broker.container.watcher = Log()
+
+    def enter(host: str, container_id: str) -> Client:
+        client = broker.dial()
+        client.peer = Peer(broker.container, client.transport, entrance(host))
+        client.send_bytes(opening(container_id))
+        return client
+
+    with no_harm.beside(broker) as healthy:
+        stream.truncate(0)
+        for _ in range(200):
+            for container_id in ("enters", "refused\0"):
+                enter("127.0.0.9", container_id).hang_up()
+        healthy.exchange()
+        enter("127.0.0.8", "another")
+        events = [json.loads(line) for line in stream.getvalue().strip("\0").splitlines()]
+        assert len(events) == LINES_PER_S + 1
+        assert (events[-1]["event"], events[-1]["container_id"]) == ("connection opened", "another")
+        broker.advance(1000)
+        told = json.loads(stream.getvalue().splitlines()[-1])
+        assert (told["address"], told["left_out"]) == ("127.0.0.9", 600 - LINES_PER_S)
 
 
 # -- S10

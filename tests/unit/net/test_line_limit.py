@@ -1,4 +1,4 @@
-"""The limit on the lines of the log of one address: attack class S8."""
+"""The limit on the lines of the log of one address (`docs/design/hostile-input.md` S8)."""
 
 import io
 import json
@@ -10,7 +10,6 @@ from broker.net.line_limit import FURTHER_SOURCES, LINES_PER_S, LineLimit
 from broker.net.log import Log, configure_logging
 from broker.routing.timer_queue import TimerQueue
 from tests.support.broker import Broker, Client, entrance
-from tests.support.frames import opening
 
 SECOND = 5_000
 
@@ -88,26 +87,6 @@ def client_at(broker: Broker, host: str) -> Client:
     client = broker.dial()
     client.peer = Peer(broker.container, client.transport, entrance(host))
     return client
-
-
-def test_s8_an_address_that_is_refused_again_and_again_does_not_fill_the_log(
-    lines: io.StringIO,
-) -> None:
-    """Attack class S8: connections that open and end (two lines), or are refused (one)."""
-    broker = Broker()
-    broker.container.watcher = Log()
-    for _ in range(200):
-        for container_id in ("enters", "refused\0"):
-            attacker = client_at(broker, "127.0.0.9")
-            attacker.send_bytes(opening(container_id))
-            attacker.hang_up()
-    client_at(broker, "127.0.0.1").send_bytes(opening("healthy"))
-    events = [json.loads(line) for line in lines.getvalue().splitlines()]
-    assert len(events) == LINES_PER_S + 1
-    assert (events[-1]["event"], events[-1]["container_id"]) == ("connection opened", "healthy")
-    broker.advance(1000)
-    told = json.loads(lines.getvalue().splitlines()[-1])
-    assert (told["address"], told["left_out"]) == ("127.0.0.9", 600 - LINES_PER_S)
 
 
 def test_lines_below_the_level_of_the_log_do_not_count() -> None:
