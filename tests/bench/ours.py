@@ -92,7 +92,8 @@ def _listener(name: str, kind: str) -> str:
 class WithRules(OurBroker):
     """This project's broker with a rules file of RULES rules, to compare with one that has none.
 
-    The clients have no login, and get each right from one rule of many.
+    The clients have no login, so on this machine they have the role `admin`, whose rule allows what
+    they do once none of the others has matched.
     """
 
     def __init__(self, program: Path = INSTALLED) -> None:
