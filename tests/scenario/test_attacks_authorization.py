@@ -14,9 +14,10 @@ from broker.amqp.errors import RESOURCE_LOCKED
 from broker.amqp.outcomes import Rejected
 from broker.amqp.performatives import RECEIVER, Detach
 from broker.amqp.terminus import COPY, Source
+from broker.management.management import SELF
 from broker.routing.addresses.policy import AddressPolicy
 from broker.security.access import AccessRules
-from tests.scenario.test_access_matrix import managing, opening, querying
+from tests.scenario.access_paths import managing, opening
 from tests.support.access import (
     ADA,
     CONNECTING,
@@ -76,6 +77,11 @@ class Attempt:
     act: Act
     before: Preparation = nothing
     rights: tuple[str, ...] = ()
+
+
+def querying(type_: str) -> Act:
+    """Ask management for all entities of a type."""
+    return managing("QUERY", SELF, "self", entity=type_)
 
 
 def claiming(user_id: bytes) -> Act:
@@ -187,7 +193,9 @@ ATTEMPTS_BY_CLASS: Final = {
         ),
     ),
     "Z11": (
-        Attempt("a client id that is held", "use client-id:held", opening("held"), holding),
+        Attempt(
+            "a client id that is held", "use client-id:held", opening("held", MALLORY), holding
+        ),
         Attempt(
             "a durable subscription of another user",
             FOREIGN,
