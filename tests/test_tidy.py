@@ -229,7 +229,6 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/jms/profile.py": "two names",
     "broker/routing/entries/participants.py": "what a node may do to a link, declared",
     "broker/links/authenticator.py": "what a login does, declared",
-    "broker/links/peer_timers.py": "calls of `Peer`; tests/unit/links/test_peer.py",
     "broker/security/entrance.py": "a record",
     "broker/cli/application.py": "the table of commands; tests/interop/test_command_line.py",
     "broker/cli/conformance.py": "tests/conformance/test_command.py",
