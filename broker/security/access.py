@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from broker.security.built_in import ADMIN, EVERYTHING, built_in_rules
 from broker.security.conditions import NO_ENTRANCE
+from broker.security.coverage import Budget
 from broker.security.decision import COVER, FIXED, OVERLAP, Decision
 from broker.security.entrance import Entrance
 from broker.security.glob_index import GlobIndex, for_any_value
@@ -55,7 +56,7 @@ from broker.security.wildcards import (
     has_wildcard,
     is_within_limits,
 )
-from broker.security.word_index import AskedName, WordIndex
+from broker.security.word_index import VISITS_MAX, AskedName, WordIndex
 
 if TYPE_CHECKING:
     from broker.security.explanation import Explanation
@@ -273,24 +274,29 @@ class AccessRules:
 
     def _judge_node(self, request: AccessRequest) -> Judgement:
         asked = request.name()
+        visits = Budget(VISITS_MAX)
         deny = self._indexes_of_words(DENY, request)
         allow = self._indexes_of_words(ALLOW, request)
         if request.is_pattern() and _needs_comparison(asked):
-            return self._judge_wildcards(request, asked)
+            return self._judge_wildcards(request, asked, visits)
         for index in deny:
-            for entry in index.touching(asked):
+            for entry in index.touching(asked, visits):
                 if request.is_usable_to_deny(entry):
                     return Decision(allowed=False, rule=entry.rule.id, because=OVERLAP), ()
+        if not visits.take(0):  # a deny rule that was not reached may match
+            return REFUSED_AS_UNDECIDED, ()
         for index in allow:
-            for entry in index.matching(asked):
+            for entry in index.matching(asked, visits):
                 if request.is_usable(entry):
                     return Decision(allowed=True, rule=entry.rule.id, because=COVER), ()
-        if asked.is_any_key and any(index.has_keys(asked) for index in allow):
+        if asked.is_any_key and any(index.has_keys(asked, visits) for index in allow):
             # several rules with keys may allow all keys together
-            return self._judge_wildcards(request, asked)
-        return REFUSED_BY_DEFAULT, ()
+            return self._judge_wildcards(request, asked, visits)
+        return REFUSED_BY_DEFAULT if visits.take(0) else REFUSED_AS_UNDECIDED, ()
 
-    def _judge_wildcards(self, request: AccessRequest, asked: AskedName) -> Judgement:
+    def _judge_wildcards(
+        self, request: AccessRequest, asked: AskedName, visits: Budget
+    ) -> Judgement:
         if not is_within_limits(asked):
             return REFUSED_AS_UNDECIDED, ()
         deny: tuple[list[WordIndex], Usable] = (
@@ -298,7 +304,7 @@ class AccessRules:
             request.is_usable_to_deny,
         )
         allow = (self._indexes_of_words(ALLOW, request), request.is_usable)
-        return WildcardRequest(asked).judge(deny, allow)
+        return WildcardRequest(asked, visits).judge(deny, allow)
 
     def _indexes_of_words(self, effect: str, request: AccessRequest) -> list[WordIndex]:
         kind = request.resource.kind

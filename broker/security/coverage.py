@@ -19,7 +19,10 @@ STATES_MAX: Final = 256
 """Maximum states of one comparison of a pattern with the union of others."""
 
 STEPS_MAX: Final = 4000
-"""Maximum steps of all comparisons for one decision: about 5 ms."""
+"""Maximum steps of all comparisons for one decision: about 5 ms if not compiled."""
+
+UNLIMITED: Final = 1 << 62
+"""More steps than any comparison takes, for checks that an operator asks for."""
 
 FRESH: Final = "\0"
 """A word that occurs in no pattern: it stands for all such words. No name contains NUL."""

@@ -16,7 +16,7 @@ FIXED: Final = "fixed"
 """The broker decides it, whatever the rules say: temporary nodes, and the broker's own names."""
 
 UNDECIDED: Final = "undecided"
-"""The comparison of wildcards exceeded a limit, so the request is refused."""
+"""The comparison with the rules exceeded a limit, so the request is refused."""
 
 DEFAULT: Final = "default"
 """No rule matches, which means no."""

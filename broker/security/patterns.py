@@ -118,6 +118,7 @@ class RulePattern:
         }
         self.has_user: Final = USER in variables
         self.has_client_id: Final = CLIENT_ID in variables
+        self._tokens: Final[dict[bool, tuple[Tokens | None]]] = {}
 
     def has_variables(self) -> bool:
         return self.has_user or self.has_client_id
@@ -158,6 +159,12 @@ class RulePattern:
         `is_keyed` says whether topics are compared with the keys of their messages. If not, a
         topic's pattern with a key matches nothing, and the result is None.
         """
+        known = self._tokens.get(is_keyed)
+        if known is None:
+            known = self._tokens[is_keyed] = (self._made_tokens(is_keyed=is_keyed),)
+        return known[0]
+
+    def _made_tokens(self, *, is_keyed: bool) -> Tokens | None:
         if self.kind == TOPIC and not is_keyed:
             return None if self.key is not None else _no_templates(self.name)
         key = (MANY,) if self.kind == TOPIC and self.key is None else self.key

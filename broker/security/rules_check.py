@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
 from broker.security.built_in import BUILT_IN_ROLES
-from broker.security.coverage import FRESH, Automaton, Budget, Outcome, characters, cover
+from broker.security.coverage import (
+    FRESH,
+    UNLIMITED,
+    Automaton,
+    Budget,
+    Outcome,
+    characters,
+    cover,
+)
 from broker.security.glob_index import GlobIndex
 from broker.security.limits import Limit
 from broker.security.patterns import (
@@ -174,7 +182,7 @@ class _Index:
         )
         words = self._words.get(pattern.kind)
         for index in () if words is None else words.for_values(FRESH, FRESH):
-            yield from index.matching(asked)
+            yield from index.matching(asked, Budget(UNLIMITED))
 
 
 def _example(pieces: Iterable[Piece]) -> list[str]:

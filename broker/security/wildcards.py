@@ -66,8 +66,9 @@ def is_within_limits(asked: AskedName) -> bool:
 class WildcardRequest:
     """The comparison of one name with wildcards with the rules of one user."""
 
-    def __init__(self, asked: AskedName) -> None:
+    def __init__(self, asked: AskedName, visits: Budget) -> None:
         self._asked: Final = asked
+        self._visits: Final = visits
         self.sequences: Final = asked_names(pattern_tokens(asked))
         self._automaton: Final = Automaton(self.sequences)
         self._budget: Final = Budget()
@@ -83,6 +84,8 @@ class WildcardRequest:
         found: dict[Tokens, RuleEntry] | None = None
         for example in self._examples():
             matching = self._matching(example, *allow)
+            if self._visits.is_spent:
+                return REFUSED_AS_UNDECIDED, ()
             if not matching:
                 # one name that no rule allows is enough, whatever the limits
                 return REFUSED_BY_DEFAULT, example.tokens()
@@ -92,6 +95,8 @@ class WildcardRequest:
                 if found is None or tokens in found
             }
         for tokens, entry in (found or {}).items():
+            if not self._budget.take(len(tokens)):  # reading them takes long, too
+                return REFUSED_AS_UNDECIDED, ()
             outcome, _ = cover(self.sequences, Automaton([tokens]), self._budget)
             if outcome is Outcome.COVERED:
                 return Decision(allowed=True, rule=entry.rule.id, because=COVER), ()
@@ -126,7 +131,7 @@ class WildcardRequest:
     ) -> dict[Tokens, RuleEntry]:
         found: dict[Tokens, RuleEntry] = {}
         for index in indexes:
-            for entry in index.matching(example):
+            for entry in index.matching(example, self._visits):
                 tokens = entry.pattern.tokens(is_keyed=example.is_keyed) if usable(entry) else None
                 if tokens is not None:
                     found.setdefault(tokens, entry)

@@ -7,12 +7,14 @@ from functools import cache
 from itertools import product
 from typing import Final
 
+import pytest
+
 from broker.routing.addresses import pattern
 from broker.security.access import AccessRules
 from broker.security.decision import COVER, DEFAULT, OVERLAP, UNDECIDED
 from broker.security.identity import Identity
 from broker.security.resources import Resource
-from broker.security.rules import rule_of
+from broker.security.rules import Rule, rule_of
 from broker.security.wildcards import UNION_MAX
 
 ALPHABET: Final = ("a", "b", "z", "$c")
@@ -131,3 +133,51 @@ def test_too_many_steps_leave_it_undecided() -> None:
 def test_one_name_that_no_rule_allows_is_enough_to_refuse() -> None:
     rules = allowing([f"t{number}.#" for number in range(1000)])
     assert subscribing(rules, "#") == DEFAULT
+
+
+def tangled_rules(effect: str, count: int) -> list[Rule]:
+    """Return rules of few words and many wildcards; a name of a thousand words reaches them all.
+
+    None matches a name that ends with `z`.
+    """
+    chooser = random.Random(9)
+    texts = [".".join(chooser.choices(["a", "*"], k=10)) for _ in range(count)]
+    return [
+        rule_of(
+            {
+                "id": f"{effect}-{number}",
+                "effect": effect,
+                "who": ["user:ann"],
+                "can": ["subscribe"],
+                "on": [f"topic:#.{text}.#.y"],
+            },
+            "rule",
+        )
+        for number, text in enumerate(texts)
+    ]
+
+
+ALL: Final = {"id": "all", "who": ["user:ann"], "can": ["subscribe"], "on": ["topic:#"]}
+MANY_WORDS: Final = ".".join(["a"] * 30)
+
+CUT: Final = [
+    pytest.param("deny", 1000, f"{MANY_WORDS}.z", UNDECIDED, id="a name, many deny rules"),
+    pytest.param("deny", 5, f"{MANY_WORDS}.z", COVER, id="a name, few deny rules"),
+    pytest.param("allow", 1000, f"{MANY_WORDS}.z", UNDECIDED, id="a name, many allow rules"),
+    pytest.param("allow", 5, f"{MANY_WORDS}.z", DEFAULT, id="a name, few allow rules"),
+    pytest.param("allow", 1000, f"{MANY_WORDS}.*", UNDECIDED, id="a pattern, many allow rules"),
+    pytest.param("allow", 5, f"{MANY_WORDS}.*", DEFAULT, id="a pattern, few allow rules"),
+]
+
+
+@pytest.mark.parametrize(("effect", "count", "name", "because"), CUT)
+def test_too_many_visits_leave_it_undecided(
+    effect: str, count: int, name: str, because: str
+) -> None:
+    """A walk that ended early allows nothing: a deny rule behind its end may match."""
+    rules = tangled_rules(effect, count)
+    if effect == "deny":
+        rules.append(rule_of(ALL, "rule"))
+    resource = Resource("topic", name, is_pattern=True)
+    decision = AccessRules(rules).decide(ANN, "subscribe", resource)
+    assert (decision.because, decision.allowed) == (because, because == COVER)
