@@ -47,7 +47,7 @@ spark: build $(STAMPS)/spark
 # time; those with Spark by themselves, two processes that each have a Spark of a gigabyte.
 ENGINE := tests/wire tests/unit/amqp tests/unit/jms tests/unit/links tests/unit/routing
 INTERPRETED := $(ENGINE) tests/unit/storage/sql/segments tests/unit/test_address_settings.py \
-	tests/scenario tests/fuzz
+	tests/scenario tests/fuzz tests/docs/test_operations_page.py
 COMPILED := PYTEST_XDIST_AUTO_NUM_WORKERS=$$((2 * $$(nproc))) $(BIN)/pytest --compiled
 test: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \

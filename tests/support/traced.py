@@ -1,15 +1,17 @@
 """Count the calls and the files of seven operations of the broker, without sockets.
 
-    python -m tests.support.traced [--calls OPERATION]
+    python -m tests.support.traced [--calls OPERATION | --write]
 
 A newcomer who follows an operation through the code opens these files and reads these functions.
 Functions of the codec are left out, and so are those of the tests. Runs interpreted code only.
+`--write` writes the numbers into the tables of `docs/design/operations.md`.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -29,6 +31,7 @@ from tests.support.stores import GatedStore
 from tests.support.subscriptions import leave, looking_up, subscribe, subscribing
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+PAGE: Final = ROOT / "docs" / "design" / "operations.md"
 PRODUCT: Final = tuple(str(ROOT / name) for name in ("broker", "storage"))
 CODEC: Final = frozenset(
     str(ROOT / "broker" / "amqp" / f"{name}.py")
@@ -208,23 +211,58 @@ def traced(operation: str) -> Trace:
     return trace
 
 
+def title_of(operation: str) -> str:
+    """Return what the page calls an operation."""
+    return (OPERATIONS[operation].__doc__ or "").strip().rstrip(".")
+
+
+def parts_of(calls: list[str], firsts: list[str]) -> list[int]:
+    """Return the number of calls from each of `firsts` up to the next; ValueError if one lacks."""
+    starts = [calls.index(first) for first in firsts]
+    if starts != sorted(starts) or starts[:1] != [0]:
+        raise ValueError(f"calls in another order: {firsts}")
+    ends = [*starts[1:], len(calls)]
+    return [end - start for start, end in zip(starts, ends, strict=True)]
+
+
+def page(text: str) -> str:
+    """Return the page with today's numbers: calls and files of each operation, parts of an attach.
+
+    Rows are found by the title of an operation, and by the function with which a part begins.
+    """
+    for name in OPERATIONS:
+        trace = traced(name)
+        today = f"| {title_of(name)} | {len(trace.calls)} | {len(trace.files())} |"
+        row = rf"^\| {re.escape(title_of(name))} \| \d+ \| \d+ \|"
+        text, found = re.subn(row, today, text, flags=re.MULTILINE)
+        if found != 1:
+            raise ValueError(f"{found} rows of {title_of(name)!r}")
+    part = re.compile(r"^(\| [^|]+ \| `([\w.]+)` \| )\d+ \|$", re.MULTILINE)
+    firsts = [match[2] for match in part.finditer(text)]
+    counts = iter(parts_of([name for _, name in traced("attach").calls], firsts))
+    return part.sub(lambda match: f"{match[1]}{next(counts)} |", text)
+
+
 def main() -> int:
-    """Print a table of all operations, or the calls of one."""
+    """Print a table of all operations, or the calls of one; or write the numbers of the page."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.traced", description=__doc__)
     parser.add_argument("--calls", choices=OPERATIONS, help="print the calls of one operation")
-    chosen = parser.parse_args().calls
+    parser.add_argument("--write", action="store_true", help=f"write the numbers of {PAGE.name}")
+    options = parser.parse_args()
     if is_compiled():
         print("compiled code has no calls to count: run this in an interpreted checkout")
         return 1
-    if chosen is not None:
-        for file, name in traced(chosen).calls:
+    if options.write:
+        PAGE.write_text(page(PAGE.read_text()))
+        return 0
+    if options.calls is not None:
+        for file, name in traced(options.calls).calls:
             print(f"{file}: {name}")
         return 0
     print("| operation | calls | files |\n|---|---|---|")
-    for name, operation in OPERATIONS.items():
+    for name in OPERATIONS:
         trace = traced(name)
-        text = (operation.__doc__ or "").strip().rstrip(".")
-        print(f"| {text} | {len(trace.calls)} | {len(trace.files())} |")
+        print(f"| {title_of(name)} | {len(trace.calls)} | {len(trace.files())} |")
     return 0
 
 
