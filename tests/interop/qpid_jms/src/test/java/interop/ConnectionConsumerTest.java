@@ -31,6 +31,7 @@ class ConnectionConsumerTest extends BrokerTest {
     @BeforeEach
     void open() throws Exception {
         connection = connectAs(name());
+        // --8<-- [start:pool]
         Session session = connection.createSession();
         session.setMessageListener(message -> {
             try {
@@ -40,8 +41,10 @@ class ConnectionConsumerTest extends BrokerTest {
             }
         });
         pool = () -> new OwnThread(session);
+        // --8<-- [end:pool]
     }
 
+    // --8<-- [start:server_session]
     /** The one session, which works in the thread that has a message for it. */
     private record OwnThread(Session session) implements ServerSession {
         @Override
@@ -54,6 +57,7 @@ class ConnectionConsumerTest extends BrokerTest {
             session.run();
         }
     }
+    // --8<-- [end:server_session]
 
     private void hears(List<String> texts) throws Exception {
         for (String text : texts) {
@@ -66,10 +70,12 @@ class ConnectionConsumerTest extends BrokerTest {
     @Tag("RCV-02")
     void ofQueue() throws Exception {
         List<String> texts = IntStream.range(0, 50).mapToObj(Integer::toString).toList();
+        // --8<-- [start:connection_consumer]
         ConnectionConsumer consumer = connection.createConnectionConsumer(connection.createSession().createQueue(name()), null, pool, 10);
         fill(texts.toArray(String[]::new));
         hears(texts);
         consumer.close();
+        // --8<-- [end:connection_consumer]
         fill("after");
         assertEquals(List.of("after"), left());
     }
@@ -97,10 +103,12 @@ class ConnectionConsumerTest extends BrokerTest {
     void durable() throws Exception {
         Session session = session();
         Session own = connection.createSession();
+        // --8<-- [start:durable_connection_consumer]
         ConnectionConsumer consumer = connection.createDurableConnectionConsumer(topic(own), "subscription", null, pool, 1);
         send(session, topic(session), "a");
         hears(List.of("a"));
         consumer.close();
+        // --8<-- [end:durable_connection_consumer]
         send(session, topic(session), "b");
         MessageConsumer subscriber = own.createDurableConsumer(topic(own), "subscription");
         assertEquals("b", next(subscriber).getText());

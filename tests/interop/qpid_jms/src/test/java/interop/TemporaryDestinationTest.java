@@ -35,6 +35,7 @@ class TemporaryDestinationTest extends BrokerTest {
     /** Answer one request on this test's queue, from another connection. */
     private void answerOne() throws JMSException {
         Session session = session();
+        // --8<-- [start:answer]
         session.createConsumer(queue(session)).setMessageListener(request -> {
             try {
                 TextMessage reply = session.createTextMessage("re: " + request.getBody(String.class));
@@ -44,14 +45,17 @@ class TemporaryDestinationTest extends BrokerTest {
                 throw new IllegalStateException(broken);
             }
         });
+        // --8<-- [end:answer]
     }
 
     private void request(Session session, Destination replyTo) throws JMSException {
+        // --8<-- [start:request]
         MessageConsumer replies = session.createConsumer(replyTo);
         TextMessage request = session.createTextMessage("question");
         request.setJMSReplyTo(replyTo);
         session.createProducer(queue(session)).send(request);
         TextMessage reply = next(replies);
+        // --8<-- [end:request]
         assertEquals("re: question", reply.getText());
         assertEquals(request.getJMSMessageID(), reply.getJMSCorrelationID());
         assertEquals(replyTo, reply.getJMSDestination());
@@ -142,6 +146,7 @@ class TemporaryDestinationTest extends BrokerTest {
         TemporaryQueue queue = owner.createTemporaryQueue();
         Session other = session();
         Destination seen = seenBy(other, owner, queue);
+        // --8<-- [start:delete]
         MessageProducer attached = other.createProducer(seen);
         attached.send(other.createTextMessage("in time"));
         queue.delete();
@@ -149,6 +154,7 @@ class TemporaryDestinationTest extends BrokerTest {
         assertThrows(InvalidDestinationException.class, () -> other.createProducer(seen));
         MessageProducer anonymous = other.createProducer(null);
         assertThrows(InvalidDestinationException.class, () -> anonymous.send(seen, other.createTextMessage("too late")));
+        // --8<-- [end:delete]
     }
 
     /** `destination` as another client knows it, from a message to reply to; what its owner knows is local to the owner. */
@@ -219,9 +225,11 @@ class TemporaryDestinationTest extends BrokerTest {
         TemporaryQueue queue = owner.createTemporaryQueue();
         send(owner, queue, "private");
         Session other = session();
+        // --8<-- [start:foreign]
         assertThrows(JMSException.class, () -> other.createConsumer(other.createQueue(queue.getQueueName())));
         assertThrows(JMSException.class, () -> other.createBrowser(other.createQueue(queue.getQueueName())).getEnumeration());
         assertEquals("private", next(owner.createConsumer(queue)).getText());
+        // --8<-- [end:foreign]
     }
 
     @Test
@@ -312,10 +320,12 @@ class TemporaryDestinationTest extends BrokerTest {
         Session answering = session(Session.SESSION_TRANSACTED);
         MessageConsumer requests = answering.createConsumer(queue(answering));
         MessageProducer anonymous = answering.createProducer(null);
+        // --8<-- [start:transacted_reply]
         anonymous.send(next(requests).getJMSReplyTo(), answering.createTextMessage("never"));
         answering.rollback();
         anonymous.send(next(requests).getJMSReplyTo(), answering.createTextMessage("answer"));
         answering.commit();
+        // --8<-- [end:transacted_reply]
         MessageConsumer answers = asking.createConsumer(replies);
         assertEquals("answer", next(answers).getText());
         asking.commit();
@@ -337,10 +347,12 @@ class TemporaryDestinationTest extends BrokerTest {
         };
         answering.createConsumer(queue(answering)).setMessageListener(answer);
         answering.createConsumer(topic(answering)).setMessageListener(answer);
+        // --8<-- [start:requestor]
         QueueConnection ofQueues = keep(factory(URL).createQueueConnection());
         ofQueues.start();
         QueueSession queues = ofQueues.createQueueSession(false, Session.AUTO_ACKNOWLEDGE);
         QueueRequestor asksQueue = new QueueRequestor(queues, queue(queues));
+        // --8<-- [end:requestor]
         TopicConnection ofTopics = keep(factory(URL).createTopicConnection());
         ofTopics.start();
         TopicSession topics = ofTopics.createTopicSession(false, Session.AUTO_ACKNOWLEDGE);
