@@ -1,0 +1,38 @@
+"""The page of conformance counts the cases that there are."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+from tests.conformance.harness import all_cases
+from tests.conformance.test_this_broker import NOT_APPLICABLE
+
+PAGE: Final = (Path(__file__).resolve().parents[2] / "docs" / "conformance.md").read_text()
+SECTIONS: Final = {part.partition("\n")[0]: part for part in re.split(r"^## ", PAGE, flags=re.M)}
+WORDS: Final = ("no", "one", "two", "three", "four")
+
+
+def test_the_page_has_the_number_of_cases() -> None:
+    number = str(len(all_cases()))
+    assert re.findall(r"(\d+) cases, one after another", SECTIONS["Run it"]) == [number]
+    others = SECTIONS["Results of other brokers"]
+    assert re.findall(r"all of the (\d+) cases that apply", others) == [number]
+    assert f"{WORDS[len(NOT_APPLICABLE)]} do not apply" in others
+
+
+def test_the_page_counts_the_cases_of_each_source() -> None:
+    rows = re.findall(r"^\| `?(\w+):?`? \|.*\| (\d+) \|$", SECTIONS["What it tests"], re.MULTILINE)
+    counts = Counter(case.source for case in all_cases())
+    assert {source: int(number) for source, number in rows} == counts
+
+
+def test_the_page_says_how_many_cases_the_other_brokers_did_not_get() -> None:
+    others = " ".join(SECTIONS["Results of other brokers"].split())
+    had = re.search(r"when the harness had (\d+) cases\. The (\d+) cases that came later", others)
+    assert had is not None
+    assert int(had[1]) + int(had[2]) == len(all_cases())
+    rows = re.findall(r"\| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", others)
+    assert len(rows) == 2
+    for cases, passed, failed, not_applicable in rows:
+        assert int(cases) == int(had[1]) == int(passed) + int(failed) + int(not_applicable)
