@@ -447,7 +447,7 @@ class Connection:
 
     def written(self) -> None:
         """Continue after the socket took the result of `data_to_send`, unless output is blocked."""
-        if self.output.has_room_again():
+        if self.output.resume():
             self.channels.room_again()
 
     def output_blocked(self) -> None:

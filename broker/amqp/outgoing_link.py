@@ -123,7 +123,7 @@ class OutgoingLink(Link):
             self.credit > 0
             and session.outgoing_window.left > 0
             and self._rest is None
-            and self.output.may_write()
+            and self.output.request_room()
         )
 
     def send(
@@ -301,7 +301,7 @@ class OutgoingLink(Link):
         window = self.session.outgoing_window
         output = self.output
         room = output.frame_size_max - TRANSFER_OVERHEAD
-        while window.left > 0 and output.may_write():
+        while window.left > 0 and output.request_room():
             end = min(self._rest_at + room, i64(len(rest)))
             more = end < i64(len(rest))
             piece = rest[self._rest_at : end]
@@ -318,7 +318,7 @@ class OutgoingLink(Link):
         room = output.frame_size_max - TRANSFER_OVERHEAD
         rest = self._rest
         assert rest is not None
-        while window.left > 0 and output.may_write():
+        while window.left > 0 and output.request_room():
             if self._rest_at == i64(len(rest)):
                 more = supply.take()
                 if more is None:

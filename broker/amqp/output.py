@@ -41,8 +41,11 @@ class Output:
 
     # -- in
 
-    def may_write(self) -> bool:
-        """Return whether deliveries may be sent; if not, `has_room_again` reports when they may."""
+    def request_room(self) -> bool:
+        """Request room for deliveries; return whether they may be sent.
+
+        If not, `resume` returns True once they may.
+        """
         if self._blocked or self._chunk_bytes + i64(len(self._writer)) >= OUTPUT_FULL:
             self._full = True
             return False
@@ -117,8 +120,8 @@ class Output:
         """Note that the socket takes output again."""
         self._blocked = False
 
-    def has_room_again(self) -> bool:
-        """Return, once, whether deliveries were stopped and may continue now."""
+    def resume(self) -> bool:
+        """Let deliveries continue if they were stopped and there is room; return whether so."""
         if self._blocked or not self._full:
             return False
         self._full = False

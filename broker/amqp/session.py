@@ -440,7 +440,7 @@ class Session:
             return
         if self.unfinished:
             self.unfinished = [link for link in self.unfinished if not link.send_rest()]
-        if self.connection.output.may_write():
+        if self.connection.output.request_room():
             for link in self._links:
                 if isinstance(link, OutgoingLink):
                     link.room_again()

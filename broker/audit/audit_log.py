@@ -66,7 +66,7 @@ class AuditLog(Audit):
     # -- records
 
     def record(self, event: AuditEvent) -> None:
-        if self._repeats.is_first(event):
+        if self._repeats.register(event):
             self._add(event)
         elif self._is_closed:
             return

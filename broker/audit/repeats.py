@@ -32,8 +32,8 @@ class Repeats:
         self._of_origin: Final[Counter[str]] = Counter()
         self._left_over: Final[Counter[str]] = Counter()
 
-    def is_first(self, event: AuditEvent) -> bool:
-        """Return whether `event` is to be recorded now; else it is counted."""
+    def register(self, event: AuditEvent) -> bool:
+        """Register `event`; return whether it is to be recorded now. If not, it is counted."""
         key = event.repeat_key
         if key is None:
             return True

@@ -271,10 +271,10 @@ def demand_link_name(peer: Peer, name: str) -> None:
             peer.demand(USE, Resource(CLIENT_ID, peer.container_id))
 
 
-def may_end(peer: Peer, link: Link, subscription: Subscription) -> bool:
-    """Return whether the closing detach of `link` may end its subscription.
+def authorize_end(peer: Peer, link: Link, subscription: Subscription) -> bool:
+    """Authorize the closing detach of `link` to end its subscription; return whether it may.
 
-    If not, the broker's detach carries the error. Only durable subscriptions need the right.
+    If not, set the error of the broker's detach. Only durable subscriptions need the right.
     """
     if not subscription.is_durable():
         return True

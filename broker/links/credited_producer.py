@@ -62,7 +62,7 @@ class CreditedProducer(Producer):
         if not self._has_room():
             return
         node = self.node
-        if node is None or node.may_grant(self):
+        if node is None or node.request_credit(self):
             self.resume()
 
     def accept(self, delivery_id: i64) -> None:
@@ -210,8 +210,8 @@ class CreditedProducer(Producer):
             self.is_beyond_room = True
             self.grant(1)
 
-    def is_needed_for(self, message: Message, node: Node) -> bool:
-        """Return whether `message` needs the credit beyond the room of `node`, and use it up then.
+    def use_credit_beyond_room(self, message: Message, node: Node) -> bool:
+        """Use up the credit beyond the room of `node` if `message` needs it; return whether it did.
 
         False if `node` has room for `message`, and if open transactions alone fill `node`: then
         `message` is to be refused.

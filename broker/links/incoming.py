@@ -276,7 +276,7 @@ class ProducerEndpoint(IncomingOwner):
         batch = self._container.journal.batch
         if node.duplicates is not None:
             node.duplicates.put(message, batch)
-        elif self._credit.is_beyond_room and self._credit.is_needed_for(message, node):
+        elif self._credit.is_beyond_room and self._credit.use_credit_beyond_room(message, node):
             node.publish(message, batch)
         else:
             node.put(message, batch)
@@ -379,7 +379,7 @@ class ProducerEndpoint(IncomingOwner):
         if isinstance(node, StagedTransaction):
             raise LinkFault(NOT_IMPLEMENTED, "messages to a stage within a transaction")
         credit = self._credit
-        beyond = credit.is_beyond_room and credit.is_needed_for(message, node)
+        beyond = credit.is_beyond_room and credit.use_credit_beyond_room(message, node)
         within.work.post(node, message, size, beyond_limit=beyond)
         if self._credit_pool is not None:
             credit.go_on_beyond_room(node)

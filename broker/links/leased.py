@@ -66,15 +66,15 @@ class LeasedMessages:
             for number in stored.numbers:
                 self._queue_of[number] = lease.queue
 
-    def has(self, number: int) -> bool:
-        """Return whether a lease has the message of that number; if so, note that it is stored."""
+    def claim(self, number: int) -> bool:
+        """Note that the message of that number is stored, if a lease has it; return whether."""
         is_leased = number in self._queue_of
         if is_leased:
             self._numbers.add(number)
         return is_leased
 
     def numbers(self) -> list[int]:
-        """Return the numbers of the leased messages that `has` has found, ascending."""
+        """Return the numbers of the leased messages that `claim` has noted, ascending."""
         return sorted(self._numbers)
 
     def message(self, stored: StoredMessage) -> None:

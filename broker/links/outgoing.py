@@ -465,7 +465,7 @@ class ConsumerEndpoint(OutgoingOwner):
         link = self._link
         subscriptions = self._container.router.subscriptions
         batch = self._container.journal.batch
-        closed = closed and access.may_end(self._peer, link, subscription)
+        closed = closed and access.authorize_end(self._peer, link, subscription)
         how = ConsumerDetach(
             ending_of(link, closed=closed),
             connection=self._peer.id,

@@ -125,7 +125,7 @@ class Recovery:
             queue = self._queue(part.queues[index])
             if queue is None:
                 continue  # of a subscription that has just ended, with all of its messages
-            if self._leased.has(number):
+            if self._leased.claim(number):
                 continue
             if part.deliver_at_ms[index] != AT_ONCE or part.positions[index] >= HELD_PLACES:
                 self._scheduled.append(number)

@@ -53,7 +53,7 @@ class BearerLogin(TokenAsker):
         self._name = user or name_of(token)
         tokens = self._exchange.login.tokens
         assert tokens is not None, "else the mechanism is not offered"
-        if not self._exchange.is_throttled(self._peer, self._name):
+        if not self._exchange.refuse_throttled(self._peer, self._name):
             tokens.ask(token, self)
             self._is_waiting = True
 

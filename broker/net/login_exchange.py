@@ -88,7 +88,7 @@ class LoginExchange(Exchange):
             peer.rejected(f"user {user!r} may not act for another")
         elif login.tokens is not None and looks_like_token(password):
             self._token_login(peer, PLAIN).ask(user, password)
-        elif not self.is_throttled(peer, user):
+        elif not self.refuse_throttled(peer, user):
             if login.users.recall(user, password):
                 self.ended(peer, user, mechanism=PLAIN)
             else:
@@ -122,7 +122,7 @@ class LoginExchange(Exchange):
         assert scram is not None
         if not scram.user:
             self._go_on(peer, scram.start(response))
-        elif not self.is_throttled(peer, scram.user):
+        elif not self.refuse_throttled(peer, scram.user):
             self._go_on(peer, scram.answer(response))
 
     def _go_on(self, peer: Peer, step: ScramStep) -> None:
@@ -135,8 +135,8 @@ class LoginExchange(Exchange):
 
     # -- outcomes
 
-    def is_throttled(self, peer: Peer, user: str) -> bool:
-        """Return whether `user` may not log in for now; then the client has been told so."""
+    def refuse_throttled(self, peer: Peer, user: str) -> bool:
+        """Refuse the login if `user` may not log in for now; return whether it was refused."""
         if not self.login.is_throttled(self._source, user):
             return False
         peer.container.stats.logins_throttled += 1

@@ -110,7 +110,7 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _latest(self, start: Offset, limit: ReadLimit) -> Offset:
         lease = self._lease_behind(start)
         is_same = lease.name == start["lease"]
-        if not self._is_enough(lease):
+        if not self._check_trigger(lease):
             time.sleep(self._options.number("pollTimeoutMs") / 1000)
             return start
         lease_batch = self._acquired(lease, _batch_of(start) + 1 if is_same else 1, limit)
@@ -172,8 +172,11 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             wait_ms=wait_ms,
         )
 
-    def _is_enough(self, lease: Lease) -> bool:
-        """Return whether a batch is due by `minMessagesPerTrigger` and `maxTriggerDelay`."""
+    def _check_trigger(self, lease: Lease) -> bool:
+        """Note since when messages wait; return whether a batch is due.
+
+        The options `minMessagesPerTrigger` and `maxTriggerDelay` say when it is.
+        """
         least = self._options.number("minMessagesPerTrigger")
         if not least or self._available_now or lease.batch_number > lease.settled:
             return True

@@ -65,7 +65,7 @@ class Publisher:
     def send(self, data: bytes) -> None:
         """Send a message when the broker has room; raise BrokerError if it refused one before."""
         if self._room <= 0:
-            self._connection.wait(self._has_room, f"sending to {self._address}")
+            self._connection.wait(self._make_room, f"sending to {self._address}")
             self._check()
         self._room -= 1
         self._sent += 1
@@ -79,15 +79,17 @@ class Publisher:
 
     def flush(self) -> None:
         """Wait until the broker has confirmed all messages; raise BrokerError if it refused any."""
-        self._connection.wait(self._is_confirmed, f"confirmations from {self._address}")
+        self._connection.wait(self._settle_all, f"confirmations from {self._address}")
         self._check()
 
-    def _has_room(self) -> bool:
+    def _make_room(self) -> bool:
+        """Settle confirmed messages; return whether there is room for more, or one was refused."""
         self._settle()
         self._room = min(pn_link_credit(self._link), UNCONFIRMED_MAX - len(self._unconfirmed))
         return self._room > 0 or self._refused is not None
 
-    def _is_confirmed(self) -> bool:
+    def _settle_all(self) -> bool:
+        """Settle confirmed messages; return whether all are confirmed, or one was refused."""
         self._settle()
         return not self._unconfirmed or self._refused is not None
 

@@ -57,8 +57,8 @@ MUTATIONS: Final = (
     Mutation(
         "a producer to the relay gets no more credit",
         "broker/links/credited_producer.py",
-        "if node is None or node.may_grant(",
-        "if node is not None and node.may_grant(",
+        "if node is None or node.request_credit(",
+        "if node is not None and node.request_credit(",
     ),
     Mutation(
         "a disposition of a range leaves out the last delivery",

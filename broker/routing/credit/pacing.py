@@ -32,8 +32,11 @@ class Pacing:
         self._waiting: Final = BlockedProducers()
         self._vain: i64 = 0
 
-    def may_grant(self, backlog: i64) -> bool:
-        """Return whether a producer gets credit at once, with `backlog` deliveries outstanding."""
+    def observe(self, backlog: i64) -> bool:
+        """Observe `backlog` outstanding deliveries; return whether a producer gets credit at once.
+
+        A backlog within the mark ends the series of vain waits.
+        """
         if backlog <= self._mark:
             self._vain = 0
             return True

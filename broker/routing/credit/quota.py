@@ -168,16 +168,16 @@ class Quota(TimerCallback):
         return max(0, allowed)
 
     def hold(self, producer: Producer) -> bool:
-        """Return whether `producer` has to wait; it is resumed when there is credit for it."""
-        if not self._is_full() and self.allowance(SIZE_GUESSED) > 0:
+        """Hold `producer` until there is credit for it, if there is none; return whether so."""
+        if not self._update_backlog() and self.allowance(SIZE_GUESSED) > 0:
             return False
         self.held += 1
         self.waiting.wait(producer)
         self._look_later()
         return True
 
-    def _is_full(self) -> bool:
-        """Return whether the backlog of the user is full.
+    def _update_backlog(self) -> bool:
+        """Update what is left of the user's backlog; return whether it is full.
 
         It is looked at every 20 ms, and once the user has sent as much as was left then.
         """
@@ -210,6 +210,6 @@ class Quota(TimerCallback):
 
     def due(self, now_ms: i64) -> None:  # noqa: ARG002 - those that come too early wait again
         self._is_set = False
-        self.may_trickle = self._is_full()
+        self.may_trickle = self._update_backlog()
         self.waiting.resume()
         self.may_trickle = False

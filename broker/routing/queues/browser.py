@@ -55,8 +55,11 @@ class Cursor:
                 self.consumer.browsed(entry)
         return True
 
-    def has_more(self, backlogs: Backlogs, selection: Selection | None) -> bool:
-        """Return whether an unseen entry waits; True also if this dispatch cannot find it out."""
+    def find_more(self, backlogs: Backlogs, selection: Selection | None) -> bool:
+        """Find an unseen wanted entry; return whether one waits. Unwanted ones count as seen.
+
+        True also if this dispatch cannot find it out.
+        """
         for priority in range(10):
             backlog = backlogs.by_priority[priority]
             while backlog is not None:
@@ -65,16 +68,16 @@ class Cursor:
                     return True
                 if not found:
                     break
-                if self._has_wanted(priority, found, selection):
+                if self._find_wanted(priority, found, selection):
                     return True
         return False
 
-    def _has_wanted(
+    def _find_wanted(
         self, priority: int, found: list[QueueEntry], selection: Selection | None
     ) -> bool:
-        """Return whether one of `found` will be shown, or cannot be judged now.
+        """Mark the entries of `found` before the first wanted one as seen.
 
-        Entries before it count as seen.
+        Return whether there is a wanted one, or one that cannot be judged now.
         """
         wanted = self.consumer.filter
         if wanted is None or selection is None:
@@ -144,10 +147,12 @@ class Browsers:
                 cursor.ready = cursor.consumer.has_room()
                 self.any_ready = self.any_ready or cursor.ready
 
-    def has_more(self, consumer: Consumer, backlogs: Backlogs, selection: Selection | None) -> bool:
-        """Return whether `consumer` has yet to see a waiting entry that it wants.
+    def find_more(
+        self, consumer: Consumer, backlogs: Backlogs, selection: Selection | None
+    ) -> bool:
+        """Find a waiting entry that `consumer` wants and has not seen; return whether there is one.
 
         True also if this dispatch cannot find it out.
         """
         cursor = self._cursor(consumer)
-        return cursor is not None and cursor.has_more(backlogs, selection)
+        return cursor is not None and cursor.find_more(backlogs, selection)

@@ -63,8 +63,11 @@ class CommitGate:
         if is_consumed and entry.position + AHEAD > self._noted:
             self._advance(entry, batch)  # one commit then has the mark, too
 
-    def passes(self, entry: QueueEntry, batch: Batch) -> bool:
-        """Return whether the stored `entry` may be delivered now; else a commit wakes its queue."""
+    def admit(self, entry: QueueEntry, batch: Batch) -> bool:
+        """Let the stored `entry` pass if it may be delivered now; return whether it may.
+
+        If not, close the gate until a commit wakes its queue.
+        """
         if entry.stored_number > self.open_up_to:
             self.is_closed = True
             return False

@@ -159,7 +159,7 @@ class DuplicateWindow:
         digest = digest_of(message)
         if digest is None:
             self._node.put(message, batch)
-        elif not self._is_repeat(digest, batch):
+        elif not self._count_if_duplicate(digest, batch):
             scope = batch.scope
             if self._stores(message):
                 # keep it back until its commit: if it were consumed and a crash then took its
@@ -176,7 +176,7 @@ class DuplicateWindow:
         digest = digest_of(message)
         if digest is None:
             self._node.publish(message, batch)
-        elif not self._is_repeat(digest, batch):
+        elif not self._count_if_duplicate(digest, batch):
             self._node.publish(message, batch)
             self._remember(digest, message, batch)
 
@@ -190,7 +190,11 @@ class DuplicateWindow:
         digest = digest_of(message)
         return digest is not None and digest in self._known
 
-    def _is_repeat(self, digest: bytes, batch: Batch) -> bool:
+    def _count_if_duplicate(self, digest: bytes, batch: Batch) -> bool:
+        """Count a message of `digest` if it is a duplicate; return whether it is.
+
+        Forget ids that are too old first.
+        """
         if self._age_ms > 0:
             oldest = self._shared.clock.wall_ms() - self._age_ms
             while self.size() > 0 and self._times[self._head] <= oldest:

@@ -107,8 +107,11 @@ class Node(TimerCallback):
             return False
         return self.duplicates is None or self.duplicates.size() == 0
 
-    def may_grant(self, producer: Producer) -> bool:
-        """Return whether `producer` gets credit now; if not, it is resumed within PATIENCE_MS."""
+    def request_credit(self, producer: Producer) -> bool:
+        """Request credit for `producer`; return whether it gets some now.
+
+        If not, let it wait: it is resumed within PATIENCE_MS.
+        """
         context = self.context
         backlog = self.backlog()
         pacing = self._pacing
@@ -116,7 +119,7 @@ class Node(TimerCallback):
             if backlog <= context.pacing_mark:
                 return True
             pacing = self._pacing = Pacing(context.pacing_mark)
-        if pacing.may_grant(backlog):
+        if pacing.observe(backlog):
             return True
         others_wait = pacing.is_waited_for()
         pacing.wait(producer, context.clock.now_ms())

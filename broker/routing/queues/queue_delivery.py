@@ -241,7 +241,7 @@ class QueueDelivery:
                 if entry is None:
                     priority -= 1
                     continue
-            if entry.stored_number != NOT_STORED and not self._persistence.passes(entry, batch):
+            if entry.stored_number != NOT_STORED and not self._persistence.admit(entry, batch):
                 return None
             if entry.message.expires_at_ms != NEVER and state.expire(entry, backlog, batch):
                 if state.holds_too_much():
@@ -296,7 +296,7 @@ class QueueDelivery:
         browsers = consumers.browsers
         if browsers is not None and browsers.has(consumer):
             wanted = None if consumer.filter is None else selection
-            return not browsers.has_more(consumer, state.backlogs, wanted)
+            return not browsers.find_more(consumer, state.backlogs, wanted)
         if state.holds_too_much():
             return True
         if consumer.filter is None or selection is None:

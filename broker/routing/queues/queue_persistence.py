@@ -131,10 +131,10 @@ class QueuePersistence:
 
     # -- out
 
-    def passes(self, entry: QueueEntry, batch: Batch) -> bool:
-        """Return whether the stored `entry` may be delivered now; else a commit wakes its queue."""
+    def admit(self, entry: QueueEntry, batch: Batch) -> bool:
+        """Let the stored `entry` pass the gate if it may be delivered now; return whether so."""
         gate = self._gate_in_force()
-        return gate is None or gate.passes(entry, batch)
+        return gate is None or gate.admit(entry, batch)
 
     def is_closed(self) -> bool:
         """Return whether an entry was kept back since the last commit."""

@@ -203,44 +203,44 @@ def test_deliveries_may_be_written_while(written: int, referenced: int, may: boo
     output.writer().write(bytes(written))
     if referenced:
         output.put_reference(bytes(referenced))
-    assert output.may_write() is may
+    assert output.request_room() is may
     output.take(0)
-    assert output.may_write(), "what was taken does not wait any more"
+    assert output.request_room(), "what was taken does not wait any more"
 
 
 def test_what_is_written_behind_a_reference_counts_too() -> None:
     output = Output(Listener())
     output.writer()
     output.put_reference(bytes(OUTPUT_FULL - 8))
-    assert output.may_write()
+    assert output.request_room()
     output.writer().write(EMPTY_FRAME)
-    assert not output.may_write()
+    assert not output.request_room()
 
 
 def test_whoever_was_held_up_may_go_on_once() -> None:
     output = Output(Listener())
     output.writer().write(bytes(OUTPUT_FULL))
-    assert not output.may_write()
+    assert not output.request_room()
     output.take(0)
-    assert output.has_room_again()
-    assert not output.has_room_again()
+    assert output.resume()
+    assert not output.resume()
 
 
 def test_where_nobody_was_held_up_nobody_is_told() -> None:
     output = Output(Listener())
     output.writer().write(bytes(OUTPUT_FULL))
     output.take(0)
-    assert not output.has_room_again()
+    assert not output.resume()
 
 
 def test_a_blocked_output_has_no_room_until_it_is_unblocked() -> None:
     output = Output(Listener())
     output.block()
-    assert not output.may_write()
-    assert not output.has_room_again()
+    assert not output.request_room()
+    assert not output.resume()
     output.unblock()
-    assert output.has_room_again()
-    assert output.may_write()
+    assert output.resume()
+    assert output.request_room()
 
 
 # -- slow readers

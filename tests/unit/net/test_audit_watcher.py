@@ -183,7 +183,7 @@ def test_rollbacks_without_end_are_one_record_and_a_count() -> None:
         txn_id = controller.declare()
         controller.post(txn_id)
         controller.roll_back(txn_id)
-    first = [event for event in watched.audit.events if repeats.is_first(event)]
+    first = [event for event in watched.audit.events if repeats.register(event)]
     (counted,) = repeats.collect()
     assert len(first) == 1
     assert counted.after is not None

@@ -18,11 +18,11 @@ GRANTS = {
 
 @pytest.mark.parametrize(("backlog", "expected"), GRANTS.values(), ids=GRANTS.keys())
 def test_producers_wait_while_consumers_are_behind(backlog: int, expected: bool) -> None:
-    assert Pacing(MARK).may_grant(backlog) is expected
+    assert Pacing(MARK).observe(backlog) is expected
 
 
 def hold_back(pacing: Pacing, producer: RecordingProducer, now_ms: int) -> None:
-    assert not pacing.may_grant(MARK + 1)
+    assert not pacing.observe(MARK + 1)
     pacing.wait(producer, now_ms)
 
 
@@ -61,15 +61,15 @@ def test_pacing_that_did_not_help_is_off_until_the_backlog_has_fallen() -> None:
     for trial in range(TRIES):
         hold_back(pacing, RecordingProducer(), now_ms=trial * PATIENCE_MS)
         pacing.tick((trial + 1) * PATIENCE_MS, MARK + 1)
-    assert pacing.may_grant(MARK * 100)
-    assert pacing.may_grant(MARK), "it has fallen"
-    assert not pacing.may_grant(MARK + 1)
+    assert pacing.observe(MARK * 100)
+    assert pacing.observe(MARK), "it has fallen"
+    assert not pacing.observe(MARK + 1)
 
 
 HELPS = {
     "the backlog falls in time": lambda pacing: pacing.fell(MARK),
     "it has fallen when patience ends": lambda pacing: pacing.tick(10 * PATIENCE_MS, MARK),
-    "it has fallen when credit is asked for": lambda pacing: pacing.may_grant(MARK),
+    "it has fallen when credit is asked for": lambda pacing: pacing.observe(MARK),
 }
 
 
@@ -84,7 +84,7 @@ def test_pacing_that_helped_starts_to_count_anew(relief: Callable[[Pacing], obje
     pacing.tick(20 * PATIENCE_MS, MARK)
     hold_back(pacing, RecordingProducer(), now_ms=20 * PATIENCE_MS)
     pacing.tick(21 * PATIENCE_MS, MARK + 1)
-    assert not pacing.may_grant(MARK + 1), "in vain once, not three times"
+    assert not pacing.observe(MARK + 1), "in vain once, not three times"
 
 
 def test_the_patience_of_the_first_one_counts_for_all() -> None:

@@ -127,7 +127,7 @@ def test_strangers_to_the_browsers_change_nothing() -> None:
     browsers.leave(stranger)
     assert not browsers.has(stranger)
     assert not browsers.any_ready
-    assert not browsers.has_more(stranger, Backlogs(), None)
+    assert not browsers.find_more(stranger, Backlogs(), None)
 
 
 @pytest.mark.requirement("TMP-03")

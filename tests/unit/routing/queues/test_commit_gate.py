@@ -151,9 +151,9 @@ def test_a_message_far_behind_the_others_waits_for_its_own_raise() -> None:
     marked.send(2 * int(BLOCK))
     marked.commit_all()
     last = entries(marked.q)[-1]
-    assert not marked.q.persistence.passes(last, marked.batch)
+    assert not marked.q.persistence.admit(last, marked.batch)
     marked.commit_all()
-    assert marked.q.persistence.passes(last, marked.batch)
+    assert marked.q.persistence.admit(last, marked.batch)
 
 
 def entries(queue: Queue) -> list[QueueEntry]:

@@ -17,7 +17,7 @@ def held_back(node: Node) -> RecordingProducer:
     """Return a producer of `node` that was not granted credit."""
     producer = RecordingProducer()
     node.producers.append(producer)
-    assert not node.may_grant(producer)
+    assert not node.request_credit(producer)
     return producer
 
 
@@ -65,9 +65,9 @@ def test_a_producer_waits_for_slow_consumers_ten_milliseconds_at_most(
     routing.advance(1)
     assert producer.resumed == 1
     for _ in range(TRIES - 1):
-        assert not node.may_grant(producer)
+        assert not node.request_credit(producer)
         routing.advance(10)
-    assert node.may_grant(producer), "it did not help, so it is off"
+    assert node.request_credit(producer), "it did not help, so it is off"
 
 
 @SLOW
@@ -103,7 +103,7 @@ def test_a_producer_of_a_queue_without_consumers_never_waits() -> None:
     routing = Routing(pacing_mark=MARK)
     queue = routing.queue()
     routing.put(queue, *[b"x"] * (10 * MARK))
-    assert queue.may_grant(RecordingProducer())
+    assert queue.request_credit(RecordingProducer())
 
 
 def test_a_producer_that_has_left_is_told_nothing() -> None:

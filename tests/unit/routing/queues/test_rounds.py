@@ -59,7 +59,7 @@ def test_producers_go_on_once_consumers_have_caught_up() -> None:
     consumer = routing.consumer(queue, 0)
     routing.put(queue, b"1", b"2", b"3")
     producer = RecordingProducer()
-    assert not queue.may_grant(producer)
+    assert not queue.request_credit(producer)
     rounds = routing.router.context.rounds
     rounds.resume_producers()
     assert (rounds.paced, producer.resumed) == ([queue], 0)

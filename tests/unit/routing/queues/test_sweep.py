@@ -86,7 +86,7 @@ def test_producers_go_on_when_a_sweep_has_shortened_the_backlog() -> None:
     put_mortal(routing, queue, 10)
     producer = RecordingProducer()
     routing.advance(SWEEP_EVERY_MS - 1)
-    assert not queue.may_grant(producer)
+    assert not queue.request_credit(producer)
     routing.advance(1)
     assert producer.resumed == 1
 
