@@ -9,7 +9,7 @@ from typing import Final
 from broker.audit.audit import Audit
 from broker.audit.record import FAILED, AuditEvent, ChainLink, body_of, time_text
 from broker.audit.repeats import WINDOW_S, Repeats
-from broker.audit.writer import AuditWriter, Waiting
+from broker.audit.writer import AuditWriter, PendingRecord
 
 GATHER_S: Final = 0.2
 """Seconds for which records are gathered, which are then written and synchronized together."""
@@ -54,7 +54,7 @@ class AuditLog(Audit):
         self._wall_ms: Final = wall_ms
         self._tell: Final = tell
         self._repeats: Final = Repeats()
-        self._waiting: list[Waiting] = []
+        self._waiting: list[PendingRecord] = []
         self._bytes = 0
         self._lost_since_ms = 0
         self._lost_untold = 0
@@ -83,7 +83,7 @@ class AuditLog(Audit):
             self._lost_since_ms = self._lost_since_ms or now_ms
             return
         self._bytes += size
-        self._waiting.append(Waiting(now_ms, body))
+        self._waiting.append(PendingRecord(now_ms, body))
         self._call_in(GATHER_S, self._write)
 
     def _end_minute(self) -> None:
@@ -132,7 +132,7 @@ class AuditLog(Audit):
         batch = list(self._waiting)
         lost, since_ms = self._lost_untold, self._lost_since_ms
         if lost:
-            batch.insert(0, Waiting(self._wall_ms(), _lost_body(lost, since_ms)))
+            batch.insert(0, PendingRecord(self._wall_ms(), _lost_body(lost, since_ms)))
         loop = asyncio.get_running_loop()
         writing = self._writing = loop.run_in_executor(None, self._writer.append, batch)
         taken = len(self._waiting)

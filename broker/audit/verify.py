@@ -12,7 +12,7 @@ from broker.audit.writer import RETENTION
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class ChainReport:
     """The result of a check. `problem` is the first break of the chain, empty if it is sound.
 
     `file` and `line` (from 1) say where that is, if it is in a file; `torn_bytes` is the size of a
@@ -58,7 +58,7 @@ class ChainCheck:
         self._removed: Final[set[ChainLink]] = set()
         self._torn = 0
 
-    def verdict(self) -> Verdict:
+    def report(self) -> ChainReport:
         """Read all files, and return the result. OSError if one cannot be read."""
         problem: ChainBreak | None = None
         try:
@@ -67,7 +67,7 @@ class ChainCheck:
             self._check_ends()
         except ChainBreak as found:
             problem = found
-        return Verdict(
+        return ChainReport(
             files=len(self._files),
             records=self._records,
             first=self._first,
@@ -146,6 +146,6 @@ def _misplaced(seq: int, expected: int) -> str:
     return f"record {seq} stands where record {expected} belongs"
 
 
-def verify(folder: Path, anchor: ChainLink | None = None) -> Verdict:
+def verify(folder: Path, anchor: ChainLink | None = None) -> ChainReport:
     """Check the chain of the records in `folder`. OSError if they cannot be read."""
-    return ChainCheck(folder, anchor).verdict()
+    return ChainCheck(folder, anchor).report()

@@ -55,8 +55,8 @@ class AuditLimits:
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """A record to be written: the wall-clock ms of its event, and its encoded fields."""
+class PendingRecord:
+    """A record that is not written yet: the wall-clock ms of its event, and its encoded fields."""
 
     at_ms: int
     body: str
@@ -173,7 +173,7 @@ class AuditWriter:
 
     # -- records
 
-    def append(self, waiting: Sequence[Waiting]) -> None:
+    def append(self, pending: Sequence[PendingRecord]) -> None:
         """Write records to the disk, all of them or none: OSError then, and they may come again."""
         self.open()
         now_ms = self._wall_ms()
@@ -181,8 +181,8 @@ class AuditWriter:
         if self._descriptor >= 0:
             self._look(day)
         is_new = self._open_file(day)
-        found = [Waiting(now_ms, body_of(event)) for event in self._found]
-        self._write([*found, *waiting])
+        found = [PendingRecord(now_ms, body_of(event)) for event in self._found]
+        self._write([*found, *pending])
         self._found = []
         if is_new:
             try:
@@ -246,10 +246,10 @@ class AuditWriter:
             _sync_folder(self._folder)
         return last is None
 
-    def _write(self, waiting: Sequence[Waiting]) -> None:
+    def _write(self, pending: Sequence[PendingRecord]) -> None:
         link = self._link
         lines = []
-        for each in waiting:
+        for each in pending:
             line = line_of(each.body, at_ms=each.at_ms, previous=link)
             link = ChainLink(link.seq + 1, hash_of(line))
             lines.append(line + b"\n")
@@ -300,7 +300,7 @@ class AuditWriter:
                 action=RETENTION,
                 after={"files": len(outdated), "up_to_seq": link.seq, "up_to_hash": link.hash},
             )
-            self._write([Waiting(now_ms, body_of(event))])
+            self._write([PendingRecord(now_ms, body_of(event))])
         for file in outdated:
             file.path.unlink(missing_ok=True)
 

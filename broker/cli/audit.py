@@ -18,7 +18,7 @@ from broker.cli.serve import CONFIG_VARIABLE
 
 if TYPE_CHECKING:
     from broker.audit.record import ChainLink
-    from broker.audit.verify import Verdict
+    from broker.audit.verify import ChainReport
 
 audit = Commands(
     help="Show audit records, and check them. They read the files; no broker is asked.",
@@ -131,12 +131,12 @@ def verify(
     folder = _folder(config, directory)
     noted = _noted(head)
     with _readable(folder):
-        verdict = check(folder, noted)
+        report = check(folder, noted)
     if json:
-        typer.echo(json_of(_record(verdict)))
+        typer.echo(json_of(_record(report)))
     else:
-        _print_verdict(folder, verdict)
-    if not verdict.is_sound():
+        _print_report(folder, report)
+    if not report.is_sound():
         raise typer.Exit(EXIT_FAILURE)
 
 
@@ -151,35 +151,35 @@ def _noted(head: str) -> ChainLink | None:
     return ChainLink(int(matched[1]), matched[2])
 
 
-def _record(verdict: Verdict) -> dict[str, object]:
+def _record(report: ChainReport) -> dict[str, object]:
     return {
-        "sound": verdict.is_sound(),
-        "files": verdict.files,
-        "records": verdict.records,
-        "first": verdict.first,
-        "last": verdict.last.seq,
-        "head": f"{verdict.last.seq}:{verdict.last.hash}",
-        "problem": verdict.problem,
-        "file": None if verdict.file is None else str(verdict.file),
-        "line": verdict.line,
-        "torn_bytes": verdict.torn_bytes,
+        "sound": report.is_sound(),
+        "files": report.files,
+        "records": report.records,
+        "first": report.first,
+        "last": report.last.seq,
+        "head": f"{report.last.seq}:{report.last.hash}",
+        "problem": report.problem,
+        "file": None if report.file is None else str(report.file),
+        "line": report.line,
+        "torn_bytes": report.torn_bytes,
     }
 
 
-def _print_verdict(folder: Path, verdict: Verdict) -> None:
-    if verdict.torn_bytes:
+def _print_report(folder: Path, report: ChainReport) -> None:
+    if report.torn_bytes:
         typer.echo(
-            f"the last line was not written to its end ({verdict.torn_bytes} bytes): it is being"
+            f"the last line was not written to its end ({report.torn_bytes} bytes): it is being"
             " written, or the broker was killed; a broker that starts removes and records it"
         )
-    if not verdict.is_sound():
-        place = folder if verdict.file is None else verdict.file
-        line = f", line {verdict.line}" if verdict.line else ""
-        typer.echo(f"broken: {place}{line}: {verdict.problem}")
-        typer.echo(f"records before it: {verdict.records}, to number {verdict.last.seq}")
+    if not report.is_sound():
+        place = folder if report.file is None else report.file
+        line = f", line {report.line}" if report.line else ""
+        typer.echo(f"broken: {place}{line}: {report.problem}")
+        typer.echo(f"records before it: {report.records}, to number {report.last.seq}")
         return
     typer.echo(
-        f"{folder}: sound: records {verdict.records}, from number {verdict.first}"
-        f" to {verdict.last.seq}, in {verdict.files} files"
+        f"{folder}: sound: records {report.records}, from number {report.first}"
+        f" to {report.last.seq}, in {report.files} files"
     )
-    typer.echo(f"head {verdict.last.seq}:{verdict.last.hash}")
+    typer.echo(f"head {report.last.seq}:{report.last.hash}")

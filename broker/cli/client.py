@@ -87,7 +87,7 @@ class Capabilities(LinkOption):
         array.exit()
 
 
-class Feed:
+class BodyReader:
     """Bodies that a background thread reads ahead; it wakes a connection that waits for one."""
 
     def __init__(self, bodies: Iterable[str | bytes], connection: BlockingConnection) -> None:
@@ -111,7 +111,7 @@ class Feed:
         self._read.put(item)
         # The connection can be waiting for a body only if the queue was empty.
         if self._read.qsize() == 1:
-            self._driver.trigger(ApplicationEvent("fed"))
+            self._driver.trigger(ApplicationEvent("body_read"))
 
     @property
     def ready(self) -> bool:
@@ -242,32 +242,34 @@ def send(
         sender = connection.create_sender(address, options=Capabilities(capability)).link
         assert isinstance(sender, Sender)
         outgoing = Outgoing(sender, confirmed)
-        feed = Feed(bodies, connection)
+        reader = BodyReader(bodies, connection)
         try:
-            _pump(connection, feed, outgoing, timeout_s)
+            _send_all(connection, reader, outgoing, timeout_s)
         except Timeout:
             raise ClientError(
                 f"after {outgoing.count} accepted: no answer for {timeout_s:g} s"
             ) from None
         finally:
-            feed.close()
+            reader.close()
         return outgoing.count
 
 
-def _pump(connection: BlockingConnection, feed: Feed, outgoing: Outgoing, timeout_s: float) -> None:
-    """Send all bodies of `feed` through `outgoing`; return when all messages are settled."""
-    while not (feed.exhausted and outgoing.empty):
-        while feed.ready and outgoing.has_room and not feed.exhausted:
-            body = feed.next()
+def _send_all(
+    connection: BlockingConnection, reader: BodyReader, outgoing: Outgoing, timeout_s: float
+) -> None:
+    """Send all bodies of `reader` through `outgoing`; return when all messages are settled."""
+    while not (reader.exhausted and outgoing.empty):
+        while reader.ready and outgoing.has_room and not reader.exhausted:
+            body = reader.next()
             if body is not None:
                 outgoing.send(body)
         # The source of the bodies, such as a user who types them, may take any time.
-        broker_owes = feed.ready or not outgoing.empty
+        broker_owes = reader.ready or not outgoing.empty
         connection.wait(
             lambda: (
                 outgoing.has_news
-                or (feed.ready and outgoing.has_room)
-                or (feed.exhausted and outgoing.empty)
+                or (reader.ready and outgoing.has_room)
+                or (reader.exhausted and outgoing.empty)
             ),
             timeout=timeout_s if broker_owes else None,
         )

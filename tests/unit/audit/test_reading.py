@@ -6,7 +6,7 @@ import pytest
 
 from broker.audit.reading import RecordChoice, records
 from broker.audit.record import Actor, AuditEvent, body_of
-from broker.audit.writer import AuditLimits, AuditWriter, Waiting
+from broker.audit.writer import AuditLimits, AuditWriter, PendingRecord
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
     ):
         now[0] = day * DAY_MS
         event = AuditEvent(action=action, actor=Actor(user=user), resource=resource)
-        writer.append([Waiting(now[0], body_of(event))])
+        writer.append([PendingRecord(now[0], body_of(event))])
     writer.close()
     return tmp_path
 

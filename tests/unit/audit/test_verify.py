@@ -9,7 +9,7 @@ import pytest
 from broker.audit.folder import HEAD, files_in, write_head
 from broker.audit.record import FIELDS, Actor, AuditEvent, ChainLink, body_of, hash_of
 from broker.audit.verify import verify
-from broker.audit.writer import AuditLimits, AuditWriter, Waiting
+from broker.audit.writer import AuditLimits, AuditWriter, PendingRecord
 
 pytestmark = pytest.mark.requirement("SEC-08")
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
             request_id=f"1-{number}",
         )
         now[0] = (20_000 + number // 3) * DAY_MS
-        writer.append([Waiting(now[0] + number, body_of(event))])
+        writer.append([PendingRecord(now[0] + number, body_of(event))])
     writer.close()
     return tmp_path
 
@@ -158,7 +158,7 @@ def test_a_chain_that_was_made_anew_is_not_the_one_that_was_noted(folder: Path) 
     noted = verify(folder).last
     assert verify(folder, noted).is_sound()
     rewritten = AuditWriter(folder / "new", AuditLimits(10**6, 0, 0), wall_ms=lambda: 0)
-    rewritten.append([Waiting(0, body_of(AuditEvent(action="x")))] * 12)
+    rewritten.append([PendingRecord(0, body_of(AuditEvent(action="x")))] * 12)
     rewritten.close()
     assert verify(folder / "new").is_sound(), "without a note it cannot be told"
     assert verify(folder / "new", noted).problem == "record 9 is not the one that was noted"

@@ -13,7 +13,14 @@ import pytest
 from broker.audit.folder import HEAD, files_in, read_head
 from broker.audit.record import AuditEvent, body_of
 from broker.audit.verify import verify
-from broker.audit.writer import DAMAGED, REPAIRED, RETENTION, AuditLimits, AuditWriter, Waiting
+from broker.audit.writer import (
+    DAMAGED,
+    REPAIRED,
+    RETENTION,
+    AuditLimits,
+    AuditWriter,
+    PendingRecord,
+)
 
 pytestmark = pytest.mark.requirement("SEC-08")
 
@@ -35,8 +42,8 @@ def writer(folder: Path, limits: AuditLimits = WIDE, days: Days | None = None) -
     return AuditWriter(folder, limits, wall_ms=(days or Days()).wall_ms)
 
 
-def waiting(*actions: str) -> list[Waiting]:
-    return [Waiting(0, body_of(AuditEvent(action=action))) for action in actions]
+def waiting(*actions: str) -> list[PendingRecord]:
+    return [PendingRecord(0, body_of(AuditEvent(action=action))) for action in actions]
 
 
 def actions(folder: Path) -> list[str]:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from broker.audit.folder import files_in
 from broker.audit.record import Actor, AuditEvent, body_of
-from broker.audit.writer import AuditLimits, AuditWriter, Waiting
+from broker.audit.writer import AuditLimits, AuditWriter, PendingRecord
 from broker.cli.application import application
 from broker.settings import ENVIRONMENT_PREFIX
 
@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
     writer = AuditWriter(made, AuditLimits(10**6, 0, 0), wall_ms=lambda: 1_795_489_463_007)
     for action, user in (("auth.success", "ada"), ("user.added", "ada"), ("auth.failure", "")):
         event = AuditEvent(action=action, actor=Actor(user=user), resource="user:bob")
-        writer.append([Waiting(1_795_489_463_007, body_of(event))])
+        writer.append([PendingRecord(1_795_489_463_007, body_of(event))])
     writer.close()
     return made
 
