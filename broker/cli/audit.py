@@ -124,7 +124,7 @@ def verify(
     """Compute the chain of all records anew, and print the first place where it breaks.
 
     The exit status is 1 if a record was changed, removed, added or exchanged. Note the printed head
-    in another place: with --head a chain that someone has computed anew is found, too.
+    in another place: --head also finds a chain that was computed anew.
     """
     from broker.audit.verify import verify as check
 

@@ -28,9 +28,12 @@ WITHIN_WEBSOCKET: Final = {AMQP: "ws", AMQPS: "wss"}
 class ConformanceLogin:
     """The options that say how to reach the broker under test, and how to log in."""
 
-    user: Annotated[str | None, typer.Option(help="Who logs in; nobody by default.")] = None
+    user: Annotated[
+        str | None, typer.Option(help="The user to log in as; no login by default.")
+    ] = None
     password: Annotated[
-        str | None, typer.Option(envvar="JMS_BROKER_CONFORMANCE_PASSWORD", help="With what.")
+        str | None,
+        typer.Option(envvar="JMS_BROKER_CONFORMANCE_PASSWORD", help="The password of the user."),
     ] = None
     mechanism: Annotated[
         str | None,

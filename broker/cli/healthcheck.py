@@ -55,7 +55,9 @@ def url_of_settings(config: Path | None) -> str:
     except SettingsError as error:
         raise Unhealthy("; ".join(str(error).splitlines())) from None
     if settings.port == 0:
-        raise Unhealthy("port = 0 is a free port that nobody knows here: name the broker by --url")
+        raise Unhealthy(
+            "port = 0 is a free port that only the broker knows: name the broker by --url"
+        )
     host = THIS_MACHINE.get(settings.bind, settings.bind)
     return f"amqp://[{host}]:{settings.port}" if ":" in host else f"amqp://{host}:{settings.port}"
 

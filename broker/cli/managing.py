@@ -25,9 +25,7 @@ User = Annotated[
 ]
 Password = Annotated[
     str | None,
-    typer.Option(
-        help="The password; asked for where --user is given and this is not.", show_default=False
-    ),
+    typer.Option(help="The password; asked for if only --user is given.", show_default=False),
 ]
 Timeout = Annotated[
     float, typer.Option(min=0.001, help="Give up when the broker is silent for so many seconds.")

@@ -38,7 +38,9 @@ Url = Annotated[
 ]
 Kind = Annotated[
     Capability | None,
-    typer.Option(help="What ADDRESS is, where both exist or neither.", show_default=False),
+    typer.Option(
+        help="The kind of ADDRESS, if a queue and a topic have it, or neither.", show_default=False
+    ),
 ]
 Limit = Annotated[
     int | None, typer.Option(min=1, help="Stop after so many messages.", show_default=False)
@@ -57,7 +59,7 @@ def send(
     file: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Send a file as one message: text where it is UTF-8, bytes otherwise.",
+            help="Send a file as one message: text if it is UTF-8, bytes otherwise.",
             show_default=False,
         ),
     ] = None,
@@ -106,7 +108,7 @@ def receive(
     create: Annotated[
         bool,
         typer.Option(
-            "--create", help="Create ADDRESS where it is not there, if the broker allows it."
+            "--create", help="Create ADDRESS if it does not exist and the broker allows it."
         ),
     ] = False,
     ca: Ca = None,

@@ -26,7 +26,7 @@ Name = Annotated[str, typer.Argument(help="The queue's or topic's name.", show_d
 Kind = Annotated[
     NodeKind | None,
     typer.Option(
-        help="What NAME is; needed only where there are both a queue and a topic of it.",
+        help="The kind of NAME; needed only if a queue and a topic have that name.",
         show_default=False,
     ),
 ]
@@ -86,10 +86,10 @@ def delete(
     name: Name,
     kind: Kind = None,
     if_unused: Annotated[
-        bool, typer.Option("--if-unused", help="Only where nobody consumes or produces.")
+        bool, typer.Option("--if-unused", help="Only if it has no consumers and no producers.")
     ] = False,
     if_empty: Annotated[
-        bool, typer.Option("--if-empty", help="Only where no messages are in it.")
+        bool, typer.Option("--if-empty", help="Only if it has no messages.")
     ] = False,
     json: Json = False,
 ) -> None:

@@ -105,11 +105,15 @@ def show(
 def move(
     at: BrokerAt,
     queue: QueueName,
-    to: Annotated[str, typer.Argument(help="Where they go.", show_default=False)],
+    to: Annotated[
+        str, typer.Argument(help="The queue or topic that they are moved to.", show_default=False)
+    ],
     identities: Identities = None,
     kind: Annotated[
         NodeKind | None,
-        typer.Option(help="What TO is, where there are both.", show_default=False),
+        typer.Option(
+            help="The kind of TO, if a queue and a topic have that name.", show_default=False
+        ),
     ] = None,
     selector: Selector = None,
     everything: All = False,

@@ -20,8 +20,8 @@ COLUMNS = ("identity", "address", "shared", "messages", "acquired", "consumers",
 Identity = Annotated[
     str,
     typer.Argument(
-        help="The subscription, as in the list: durable/CLIENT/NAME. NAME does where no other has"
-        " it.",
+        help="The subscription, as in the list: durable/CLIENT/NAME. NAME is enough if no other"
+        " subscription has it.",
         show_default=False,
     ),
 ]
@@ -59,7 +59,7 @@ def delete(
     at: BrokerAt,
     identity: Identity,
     force: Annotated[
-        bool, typer.Option("--force", help="Even while somebody consumes: those links end.")
+        bool, typer.Option("--force", help="Even if it has consumers: their links are detached.")
     ] = False,
     json: Json = False,
 ) -> None:

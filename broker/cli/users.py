@@ -58,7 +58,7 @@ AdministratorPassword = Annotated[
     str | None,
     typer.Option(
         "--password",
-        help="The administrator's password; asked for where --user is given and this is not.",
+        help="The administrator's password; asked for if only --user is given.",
         show_default=False,
     ),
 ]

@@ -47,7 +47,7 @@ class Arguments:
             number = int(digits)
             if low <= number <= high:
                 return number
-        raise Refused(BAD_REQUEST, f"{name} is a number from {low} to {high}")
+        raise Refused(BAD_REQUEST, f"{name} must be a number from {low} to {high}")
 
     def one_of(self, name: str, allowed: Iterable[str]) -> str:
         """Return the value, empty if it is missing; Refused if it is not one of `allowed`."""

@@ -81,7 +81,7 @@ class Backups(Entity):
         except OSError as error:
             raise Refused(BAD_REQUEST, f"{name:.100}: {error.strerror}") from None
         if not has_folder:
-            raise Refused(NOT_FOUND, f"there is no folder {file.parent} on the broker's machine")
+            raise Refused(NOT_FOUND, f"no folder {file.parent} on the broker's machine: create it")
         if is_there:
             raise Refused(CONFLICT, f"{file} is there already: name a new file")
         self._file, self._state, self._problem = name, RUNNING, ""

@@ -94,7 +94,7 @@ class Explanations:
         """Return the address that `text` is, with the kind of node that an attach would get."""
         word = request.text("kind", "")
         if word and word not in KINDS:
-            raise Refused(BAD_REQUEST, f"kind is one of {', '.join(KINDS)}")
+            raise Refused(BAD_REQUEST, f"kind must be one of {', '.join(KINDS)}")
         wanted = kind_of([word] if word else [])
         if not wanted and (facts.is_shared or facts.is_global):
             wanted = TOPIC

@@ -163,11 +163,11 @@ class Messages(Entity):
             request, self.attributes, "queue", "subscription", "state", "selector", "after"
         )
         if page.offset:
-            raise Refused(BAD_REQUEST, "of messages there is no offset: say after which")
+            raise Refused(BAD_REQUEST, "messages have no offset: use the argument after")
         queue = self._queue(request)
         state = request.text("state", "")
         if state not in ("", WAITING, SCHEDULED, HELD):
-            raise Refused(BAD_REQUEST, f"state is {WAITING}, {SCHEDULED} or {HELD}")
+            raise Refused(BAD_REQUEST, f"state must be {WAITING}, {SCHEDULED} or {HELD}")
         listed = None
         if state == SCHEDULED:
             listed = queue.state.scheduled()
@@ -239,7 +239,7 @@ class Messages(Entity):
         request.only(*CHOICE, "to", "to_type")
         name, kind = request.text("to"), request.text("to_type", "")
         if kind not in ("", QUEUE, TOPIC):
-            raise Refused(BAD_REQUEST, f"to_type is {QUEUE} or {TOPIC}")
+            raise Refused(BAD_REQUEST, f"to_type must be {QUEUE} or {TOPIC}")
         demand_source(self._router, caller, request)
         demand_target(self._router, caller, self._router.parse(name, kind))
         queue = self._queue(request)

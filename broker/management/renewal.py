@@ -71,7 +71,9 @@ class LoginRenewals:
             raise Refused(CONFLICT, "only a connection of AMQP has a login that can be renewed")
         token = request.arguments.get(TOKEN)
         if not isinstance(token, str) or len(token.encode()) > TOKEN_BYTES_MAX:
-            raise Refused(BAD_REQUEST, f"{TOKEN} is a string of at most {TOKEN_BYTES_MAX} bytes")
+            raise Refused(
+                BAD_REQUEST, f"{TOKEN} must be a string of at most {TOKEN_BYTES_MAX} bytes"
+            )
         if self._waiting >= LATER_MAX:
             raise Refused(BUSY, f"{LATER_MAX} tokens are being checked; try again later")
         self._waiting += 1

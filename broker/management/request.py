@@ -83,7 +83,10 @@ class Request:
         """
         found = self.identity if self.name is None else self.name
         if found is None:
-            raise Refused(BAD_REQUEST, f"{self.operation} needs the name or identity of the entity")
+            raise Refused(
+                BAD_REQUEST,
+                f"{self.operation} needs an entity: set the application property name or identity",
+            )
         return found
 
     # -- arguments
@@ -94,14 +97,14 @@ class Request:
         if value is None and default is not None:
             return default
         if not isinstance(value, str):
-            raise Refused(BAD_REQUEST, f"{name} is a string")
+            raise Refused(BAD_REQUEST, f"{name} must be a string")
         return checked_text(name, value)
 
     def flag(self, name: str) -> bool:
         """Return a boolean argument, false if it is left out."""
         value = self._argument(name)
         if value is not None and not isinstance(value, bool):
-            raise Refused(BAD_REQUEST, f"{name} is true or false")
+            raise Refused(BAD_REQUEST, f"{name} must be true or false")
         return value is True
 
     def number(self, name: str, default: int, *, low: int = 0, high: int) -> int:
@@ -114,12 +117,12 @@ class Request:
         if value is None:
             return []
         if not isinstance(value, list) or len(value) > at_most:
-            raise Refused(BAD_REQUEST, f"{name} is a list of at most {at_most} strings")
+            raise Refused(BAD_REQUEST, f"{name} must be a list of at most {at_most} strings")
         return [self._text_of(name, each) for each in value]
 
     def _text_of(self, name: str, value: object) -> str:
         if not isinstance(value, str):
-            raise Refused(BAD_REQUEST, f"{name} is a list of strings")
+            raise Refused(BAD_REQUEST, f"{name} must be a list of strings")
         return checked_text(name, value)
 
     def _argument(self, name: str) -> object:
@@ -138,7 +141,7 @@ class Request:
 def checked_text(name: str, value: str) -> str:
     """Return `value`; Refused if it is longer than TEXT_BYTES_MAX."""
     if len(value.encode(errors="surrogatepass")) > TEXT_BYTES_MAX:
-        raise Refused(BAD_REQUEST, f"{name} has at most {TEXT_BYTES_MAX} bytes")
+        raise Refused(BAD_REQUEST, f"{name} must have at most {TEXT_BYTES_MAX} bytes")
     return value
 
 
@@ -148,7 +151,7 @@ def checked_number(name: str, value: object, default: int, *, low: int, high: in
         return default
     number = value.value if isinstance(value, Integer) else value
     if not isinstance(number, int) or isinstance(number, bool) or not low <= number <= high:
-        raise Refused(BAD_REQUEST, f"{name} is a number from {low} to {high}")
+        raise Refused(BAD_REQUEST, f"{name} must be a number from {low} to {high}")
     return number
 
 
@@ -162,7 +165,7 @@ def read_envelope(message: Message, *, otherwise: str = "") -> Envelope:
     sections = split(data, 0, len(data))
     reply_to = sections.text(data, REPLY_TO) or otherwise
     if not reply_to or len(reply_to.encode()) > TEXT_BYTES_MAX:
-        raise LinkFault(INVALID_FIELD, "a request names in `reply-to` where its response goes")
+        raise LinkFault(INVALID_FIELD, "set `reply-to` to the address for the response")
     for place in (CORRELATION_ID, MESSAGE_ID):
         at = property_at(data, sections.properties, sections.end, place)
         if at >= 0:
@@ -173,7 +176,7 @@ def read_envelope(message: Message, *, otherwise: str = "") -> Envelope:
 def _id_at(data: bytes, at: int) -> bytes:
     found = encoded_value(data, at, len(data))
     if len(found) > TEXT_BYTES_MAX:
-        raise LinkFault(INVALID_FIELD, f"an id has at most {TEXT_BYTES_MAX} bytes")
+        raise LinkFault(INVALID_FIELD, f"an id must have at most {TEXT_BYTES_MAX} bytes")
     return found
 
 
@@ -197,7 +200,7 @@ def read_properties(message: Message) -> dict[str, object]:
     data = message.encoded
     sections = split(data, 0, len(data))
     if sections.application_properties < 0:
-        raise Refused(BAD_REQUEST, "a request has the application properties operation and type")
+        raise Refused(BAD_REQUEST, "set the application properties operation and type")
     return _map_at("application-properties", data, sections.application_properties)
 
 
@@ -207,27 +210,27 @@ def read_text(message: Message, *, at_most: int) -> str:
     sections = split(data, 0, len(data))
     code, at = (-1, 0) if sections.body < 0 else descriptor_at(data, sections.body, sections.end)
     if code != AMQP_VALUE or sections.end - at > at_most + TEXT_HEAD_BYTES:
-        raise Refused(BAD_REQUEST, f"the body is a text of at most {at_most} bytes")
+        raise Refused(BAD_REQUEST, f"the body must be a text of at most {at_most} bytes")
     try:
         value, _ = take_value(data, at, sections.end, FIELD_VALUES_MAX)
     except Fault as fault:
         raise Refused(BAD_REQUEST, f"the body: {fault.description}") from None
     if not isinstance(value, str):
-        raise Refused(BAD_REQUEST, f"the body is a text of at most {at_most} bytes")
+        raise Refused(BAD_REQUEST, f"the body must be a text of at most {at_most} bytes")
     return value
 
 
 def _required(properties: Mapping[str, object], name: str) -> str:
     text = _optional(properties, name)
     if not text:
-        raise Refused(BAD_REQUEST, f"a request has the application property {name}")
+        raise Refused(BAD_REQUEST, f"set the application property {name}")
     return text
 
 
 def _optional(properties: Mapping[str, object], name: str) -> str | None:
     value = properties.get(name)
     if value is not None and not isinstance(value, str):
-        raise Refused(BAD_REQUEST, f"application property {name} is a string")
+        raise Refused(BAD_REQUEST, f"application property {name} must be a string")
     return None if value is None else checked_text(name, value)
 
 
@@ -235,10 +238,10 @@ def _arguments(sections: Sections, data: bytes) -> dict[str, object]:
     if sections.body < 0:
         return {}
     if sections.end - sections.body > BODY_BYTES_MAX:
-        raise Refused(BAD_REQUEST, f"the body of a request has at most {BODY_BYTES_MAX} bytes")
+        raise Refused(BAD_REQUEST, f"the body must have at most {BODY_BYTES_MAX} bytes")
     code, at = descriptor_at(data, sections.body, sections.end)
     if code != AMQP_VALUE:
-        raise Refused(BAD_REQUEST, "the body of a request is a map, as an AMQP value")
+        raise Refused(BAD_REQUEST, "the body must be a map, as an AMQP value")
     if data[at] == 0x40 or not data[at:]:
         return {}
     return _map_at("the body", data, at)
@@ -255,11 +258,11 @@ def _map_at(what: str, data: bytes, at: int) -> dict[str, object]:
     except Fault as fault:
         raise Refused(BAD_REQUEST, f"{what}: {fault.description}") from None
     if not isinstance(value, Map):
-        raise Refused(BAD_REQUEST, f"{what} is a map")
+        raise Refused(BAD_REQUEST, f"{what} must be a map")
     found: dict[str, object] = {}
     for key, each in value.pairs:
         name = key.text if isinstance(key, Symbol) else key
         if not isinstance(name, str):
-            raise Refused(BAD_REQUEST, f"the keys of {what} are strings")
+            raise Refused(BAD_REQUEST, f"the keys of {what} must be strings")
         found[name] = each.text if isinstance(each, Symbol) else each
     return found

@@ -143,9 +143,9 @@ class Sinks(Entity):
         partitions, attempts = _numbers(request, "partitions"), _numbers(request, "attempts")
         counts = _numbers(request, "counts")
         if not len(partitions) == len(attempts) == len(counts):
-            raise Refused(BAD_REQUEST, "partitions, attempts and counts are lists of one length")
+            raise Refused(BAD_REQUEST, "partitions, attempts and counts must be equally long")
         if len(set(partitions)) != len(partitions):
-            raise Refused(BAD_REQUEST, "a batch has one attempt of each of its partitions")
+            raise Refused(BAD_REQUEST, "a batch must have one attempt of each partition")
         if self._stages.is_committed(query, number):
             return self._was_committed(query, number)
         tasks = list(zip(partitions, attempts, counts, strict=True))
@@ -208,7 +208,7 @@ class Sinks(Entity):
 
 def _batch(request: Request) -> int:
     if request.arguments.get("batch") is None:
-        raise Refused(BAD_REQUEST, f"{request.operation} says which batch it is for")
+        raise Refused(BAD_REQUEST, f"{request.operation} needs the argument batch")
     return request.number("batch", 0, high=NUMBER_MAX)
 
 
@@ -216,7 +216,7 @@ def _numbers(request: Request, name: str) -> list[int]:
     """Return an argument that is a list of up to TASKS_MAX integers of any AMQP width."""
     value = request.arguments.get(name)
     if not isinstance(value, list) or len(value) > TASKS_MAX:
-        raise Refused(BAD_REQUEST, f"{name} is a list of at most {TASKS_MAX} numbers")
+        raise Refused(BAD_REQUEST, f"{name} must be a list of at most {TASKS_MAX} numbers")
     if None in value:
-        raise Refused(BAD_REQUEST, f"{name} has numbers alone")
+        raise Refused(BAD_REQUEST, f"{name} must have numbers only")
     return [checked_number(name, each, 0, low=0, high=NUMBER_MAX) for each in value]

@@ -141,7 +141,7 @@ class DamagedMessages(Entity):
         """Return messages with numbers above `after`, ascending. An offset is refused."""
         page = read_page(request, self.attributes, "after")
         if page.offset:
-            raise Refused(BAD_REQUEST, "of damaged messages there is no offset: say after which")
+            raise Refused(BAD_REQUEST, "damaged messages have no offset: use the argument after")
         after = request.number("after", -1, low=-1, high=2**63 - 1)
 
         async def answer() -> Response:

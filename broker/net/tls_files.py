@@ -49,7 +49,7 @@ class TlsFile:
                 " mode"
             ) from None
         except OSError as error:
-            raise self.error(f"it cannot be read: {error.strerror}") from None
+            raise self.error(f"it cannot be read: {error.strerror}: give another file") from None
 
     def error(self, complaint: str) -> TlsError:
         """Return the error of this file."""
@@ -117,7 +117,8 @@ class KeyPair:
             read = self._password.read().rstrip(b"\r\n")
             if len(read) > PASSWORD_BYTES_MAX:
                 raise self._password.error(
-                    f"it has {len(read)} bytes; a password has at most {PASSWORD_BYTES_MAX}"
+                    f"it has {len(read)} bytes: give the key a password of at most"
+                    f" {PASSWORD_BYTES_MAX}"
                 )
             return read
 
@@ -126,7 +127,9 @@ class KeyPair:
         except ssl.SSLError as error:
             raise self._refused(error, password_used=bool(asked)) from None
         except OSError as error:
-            raise self.certificate.error(f"it cannot be read: {error.strerror}") from None
+            raise self.certificate.error(
+                f"it, or its key, cannot be read: {error.strerror}: give other files"
+            ) from None
 
     def _refused(self, error: ssl.SSLError, *, password_used: bool) -> TlsError:
         if error.reason == "KEY_VALUES_MISMATCH":
@@ -139,7 +142,8 @@ class KeyPair:
                 f"not the password of the key '{self._key.path}': correct the file"
             )
         return self._key.error(
-            f"OpenSSL refuses it, or its certificate '{self.certificate.path}': {error}"
+            f"OpenSSL refuses it, or its certificate '{self.certificate.path}': {error}: replace"
+            " the files"
         )
 
 

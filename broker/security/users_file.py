@@ -89,7 +89,8 @@ class UsersFile:
             descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         except FileExistsError:
             raise UsersError(
-                f"{new} exists: somebody else changes the users; else remove it"
+                f"{new} exists: another process is changing the users. Try again; if none is,"
+                " remove that file"
             ) from None
         except OSError as error:
             raise _refusal(error, f"{new}: {error.strerror}") from None

@@ -75,8 +75,12 @@ async def test_the_head_of_a_stream_alone() -> None:
 @pytest.mark.parametrize(
     ("path", "status", "told"),
     [
-        pytest.param("/arrow/events?behind=x", 400, "behind is a number from 0 to", id="number"),
-        pytest.param("/arrow/events?until=-1", 400, "until is a number from 0 to", id="negative"),
+        pytest.param(
+            "/arrow/events?behind=x", 400, "behind must be a number from 0 to", id="number"
+        ),
+        pytest.param(
+            "/arrow/events?until=-1", 400, "until must be a number from 0 to", id="negative"
+        ),
         pytest.param("/arrow/events?kind=gone", 400, "no kind gone; known are enq", id="kind"),
         pytest.param("/arrow/events?adress=a", 400, "no argument adress; known", id="argument"),
         pytest.param("/arrow/events?kind=expired&kind=moved", 400, "kind is there twice", id="2"),
@@ -90,16 +94,25 @@ async def test_the_head_of_a_stream_alone() -> None:
         pytest.param("/arrow/browse?subscription=x", 404, "no subscription x", id="nor that"),
         pytest.param("/arrow/browse?address=/queue/tmp/", 400, "lacks a name", id="half a name"),
         pytest.param(
-            "/arrow/browse?address=q&slice=2&slices=2", 400, "slice is a number from 0 to 1", id="3"
+            "/arrow/browse?address=q&slice=2&slices=2",
+            400,
+            "slice must be a number from 0 to 1",
+            id="3",
         ),
         pytest.param(
-            "/arrow/browse?address=q&slices=257", 400, "slices is a number from 1 to 256", id="257"
+            "/arrow/browse?address=q&slices=257",
+            400,
+            "slices must be a number from 1 to 256",
+            id="257",
         ),
         pytest.param(
             "/arrow/browse?address=q&selector=a+%3D", 400, "selector, character", id="a selector"
         ),
         pytest.param(
-            "/arrow/browse?address=q&arrived_until_ms=now", 400, "arrived_until_ms is", id="time"
+            "/arrow/browse?address=q&arrived_until_ms=now",
+            400,
+            "arrived_until_ms must be",
+            id="time",
         ),
         pytest.param("/arrow/jornal", 404, "GET /arrow/jornal is not known here", id="path"),
         pytest.param("/", 404, "GET / is not known here", id="nothing"),
@@ -262,14 +275,17 @@ LEASE_ERRORS = [
     pytest.param({"lease": "x"}, 410, "gone: there is no lease x", id="no such lease"),
     pytest.param({"batch": 2}, 404, "lease l has no batch 2", id="no such batch"),
     pytest.param({"slice": 2}, 404, "batch 1 of lease l has no slice 2", id="no such slice"),
-    pytest.param({"slice": 256}, 400, "slice is a number from 0 to 255", id="no slice at all"),
+    pytest.param({"slice": 256}, 400, "slice must be a number from 0 to 255", id="no slice at all"),
     pytest.param(
-        {"fencing_token": ""}, 400, "fencing_token is a number from 0 to", id="no fencing token"
+        {"fencing_token": ""},
+        400,
+        "fencing_token must be a number from 0 to",
+        id="no fencing token",
     ),
     pytest.param(
         {"fencing_token": 9}, 410, "gone: fencing token 9 of lease l is not", id="of tomorrow"
     ),
-    pytest.param({"batch": "x"}, 400, "batch is a number from 0 to", id="no number"),
+    pytest.param({"batch": "x"}, 400, "batch must be a number from 0 to", id="no number"),
     pytest.param({"lease": ""}, 400, "lease is needed", id="no name"),
     pytest.param({"address": "q"}, 400, "no argument address; known are lease", id="an address"),
 ]

@@ -37,7 +37,7 @@ def test_what_is_right_is_read(
 
 
 A = ("address", "a")
-NUMBER = f"slices is a number from 1 to {SLICES_MAX}"
+NUMBER = f"slices must be a number from 1 to {SLICES_MAX}"
 WRONG = [
     pytest.param([], "address is needed", id="what is needed is not there"),
     pytest.param([("address", "")], "address is needed", id="what is needed is empty"),
@@ -54,7 +54,7 @@ WRONG = [
     pytest.param([A, ("kind", "gone")], "no kind gone; known are accepted, expired", id="a word"),
     pytest.param(
         [("address", "x" * (TEXT_BYTES_MAX + 1))],
-        f"address has at most {TEXT_BYTES_MAX} bytes",
+        f"address must have at most {TEXT_BYTES_MAX} bytes",
         id="longer than TEXT_BYTES_MAX",
     ),
 ]
@@ -69,5 +69,5 @@ def test_what_is_wrong_is_named(pairs: list[tuple[str, str]], told: str) -> None
 
 
 def test_a_number_without_default_must_be_there() -> None:
-    with pytest.raises(Refused, match=f"batch is a number from 0 to {NUMBER_MAX}"):
+    with pytest.raises(Refused, match=f"batch must be a number from 0 to {NUMBER_MAX}"):
         Arguments([], "batch").number("batch")

@@ -144,9 +144,9 @@ async def test_the_right_to_view_is_needed(tmp_path: Path, operation: str) -> No
 WRONG = [
     pytest.param({"resource": "orders"}, "'orders' is no resource: write KIND:NAME", id="no kind"),
     pytest.param({"verb": "eat"}, "queue has no verb 'eat'", id="no verb"),
-    pytest.param({"verb": None}, "verb is a string", id="verb left out"),
+    pytest.param({"verb": None}, "verb must be a string", id="verb left out"),
     pytest.param({"password": "x"}, "EXPLAIN knows no argument password", id="unknown argument"),
-    pytest.param({"roles": "r"}, "roles is a list of at most 64 strings", id="roles"),
+    pytest.param({"roles": "r"}, "roles must be a list of at most 64 strings", id="roles"),
 ]
 
 

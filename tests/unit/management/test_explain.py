@@ -136,7 +136,7 @@ def test_the_verdict_in_words(broker: Broker) -> None:
 WRONG = [
     pytest.param({}, "either an address, or lookup", id="neither"),
     pytest.param({"address": "a", "lookup": True}, "either an address", id="both"),
-    pytest.param({"address": "a", "kind": "heap"}, "kind is one of", id="a kind nobody knows"),
+    pytest.param({"address": "a", "kind": "heap"}, "kind must be one of", id="a kind nobody knows"),
     pytest.param({"address": "a", "colour": 1}, "no argument colour", id="an unknown fact"),
 ]
 

@@ -136,7 +136,7 @@ REFUSED = [
         "a lease is one of an address, or of a subscription",
         id="of both",
     ),
-    pytest.param({"address": "q", "ttl_ms": -1}, "ttl_ms is a number from 0", id="a time"),
+    pytest.param({"address": "q", "ttl_ms": -1}, "ttl_ms must be a number from 0", id="a time"),
     pytest.param({"address": "q", "selector": "a ="}, "selector, character", id="a selector"),
     pytest.param({"address": "q", "ttl": 1}, "OPEN knows no argument ttl", id="an argument"),
     pytest.param(
@@ -253,7 +253,7 @@ def test_the_arguments_of_a_batch_are_bounded(argument: str, most: int) -> None:
     low = 0 if argument == "wait_ms" else 1
     for value in (low - 1, most + 1):
         reply = lead.acquire(**{argument: value})
-        assert told(reply) == (400, f"{argument} is a number from {low} to {most}")
+        assert told(reply) == (400, f"{argument} must be a number from {low} to {most}")
     assert lead.acquire(**{argument: most}).status == 200
 
 

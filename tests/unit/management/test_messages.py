@@ -301,7 +301,7 @@ def test_a_scheduled_message_is_deleted_by_its_name(broker: Broker, manager: Man
 
 
 REFUSED = [
-    pytest.param("READ", "4", {}, 400, "queue is a string", id="without a queue"),
+    pytest.param("READ", "4", {}, 400, "queue must be a string", id="without a queue"),
     pytest.param("READ", "4", {"queue": "none"}, 404, "no queue none", id="of no queue"),
     pytest.param("READ", "99994", {"queue": "q"}, 404, "waits in q", id="one that is not there"),
     pytest.param("READ", "-4", {"queue": "q"}, 400, "no identity", id="no number"),
@@ -317,7 +317,7 @@ REFUSED = [
         id="too many",
     ),
     pytest.param("DELETE", None, {"queue": "q", "selector": "a ="}, 400, "", id="a bad selector"),
-    pytest.param("MOVE", None, {"queue": "q", "all": True}, 400, "to is", id="to nowhere"),
+    pytest.param("MOVE", None, {"queue": "q", "all": True}, 400, "to must be", id="to nowhere"),
     pytest.param(
         "MOVE", None, {"queue": "q", "all": True, "to": "none"}, 404, "none", id="to no node"
     ),
@@ -348,7 +348,7 @@ def test_what_is_refused(
 
 
 QUERIES = [
-    pytest.param({"queue": "q", "state": "x"}, 0, "state is", id="a state nobody knows"),
+    pytest.param({"queue": "q", "state": "x"}, 0, "state must be", id="a state nobody knows"),
     pytest.param({"queue": "q"}, 5, "no offset", id="an offset"),
     pytest.param({"queue": "q", "after": "x"}, 0, "no identity", id="after what is no number"),
 ]

@@ -49,12 +49,12 @@ def test_all_attributes_where_none_are_named() -> None:
 
 
 WRONG = [
-    pytest.param(asked(count=0), "count is a number from 1", id="nothing asked for"),
+    pytest.param(asked(count=0), "count must be a number from 1", id="nothing asked for"),
     pytest.param(asked(count=COUNT_MAX + 1), "count", id="a page that is too large"),
     pytest.param(asked(offset=-1), "offset", id="before the start"),
     pytest.param(asked(offset=OFFSET_MAX + 1), "offset", id="too far"),
     pytest.param(asked(offset="1"), "offset", id="a string for a number"),
-    pytest.param(asked({"filter": 1}), "filter is a string", id="no pattern"),
+    pytest.param(asked({"filter": 1}), "filter must be a string", id="no pattern"),
     pytest.param(asked({"attributeNames": ["colour"]}), "no attribute colour", id="attribute"),
     pytest.param(asked({"attributeNames": ["name"] * 101}), "at most 100", id="many attributes"),
     pytest.param(asked({"sort": "x"}), "no argument sort", id="an argument nobody knows"),

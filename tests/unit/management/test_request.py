@@ -60,10 +60,14 @@ UNREADABLE = [
     pytest.param(request(None, "queue"), "property operation", id="no operation"),
     pytest.param(request("READ"), "property type", id="no type"),
     pytest.param(request("", "queue"), "property operation", id="an empty operation"),
-    pytest.param(request("READ", "queue", Int(1)), "name is a string", id="a number for a name"),
-    pytest.param(request("READ", "queue", identity=b"x"), "identity is a string", id="identity"),
+    pytest.param(
+        request("READ", "queue", Int(1)), "name must be a string", id="a number for a name"
+    ),
+    pytest.param(
+        request("READ", "queue", identity=b"x"), "identity must be a string", id="identity"
+    ),
     pytest.param(request("READ", "queue", "x" * (TEXT_BYTES_MAX + 1)), "bytes", id="a long name"),
-    pytest.param(request("READ", "queue", body=[1]), "the body is a map", id="a list"),
+    pytest.param(request("READ", "queue", body=[1]), "the body must be a map", id="a list"),
     pytest.param(request("READ", "queue", body=Map([(1, 2)])), "strings", id="a number as key"),
     pytest.param(
         request("READ", "queue", body={"a": b"x" * BODY_BYTES_MAX}), "at most", id="a large body"
@@ -110,7 +114,7 @@ UNANSWERABLE = [
     pytest.param(request(reply_to=None), "reply-to", id="no reply-to"),
     pytest.param(request(reply_to=""), "reply-to", id="an empty one"),
     pytest.param(request(reply_to="x" * (TEXT_BYTES_MAX + 1)), "reply-to", id="a long one"),
-    pytest.param(request(message_id="x" * TEXT_BYTES_MAX), "an id has", id="a long id"),
+    pytest.param(request(message_id="x" * TEXT_BYTES_MAX), "an id must have", id="a long id"),
 ]
 
 
@@ -140,8 +144,8 @@ def test_arguments_have_defaults() -> None:
 
 
 WRONG = [
-    pytest.param(lambda: asked().text("a"), "a is a string", id="a string that must be"),
-    pytest.param(lambda: asked(a=1).text("a"), "a is a string", id="a number for a string"),
+    pytest.param(lambda: asked().text("a"), "a must be a string", id="a string that must be"),
+    pytest.param(lambda: asked(a=1).text("a"), "a must be a string", id="a number for a string"),
     pytest.param(lambda: asked(a="x" * 2000).text("a"), "at most", id="a long string"),
     pytest.param(lambda: asked(a=1).flag("a"), "true or false", id="a number for a flag"),
     pytest.param(lambda: asked(a="1").number("a", 0, high=1), "number", id="a string for a number"),

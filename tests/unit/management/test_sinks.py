@@ -262,16 +262,16 @@ def test_sinks_are_listed_by_name() -> None:
 
 
 BAD = [
-    pytest.param({"batch": None}, "which batch", id="no batch"),
-    pytest.param({"batch": -1}, "batch is a number", id="a batch below 0"),
-    pytest.param({"partitions": None}, "partitions is a list", id="no partitions"),
-    pytest.param({"attempts": "1"}, "attempts is a list", id="a text"),
-    pytest.param({"counts": None}, "counts is a list", id="no counts"),
-    pytest.param({"counts": [-1]}, "counts is a number", id="a count below 0"),
-    pytest.param({"attempts": []}, "one length", id="fewer attempts"),
-    pytest.param({"counts": [1, 1]}, "one length", id="more counts"),
-    pytest.param({"partitions": ["a"]}, "partitions is a number", id="a name"),
-    pytest.param({"partitions": [None]}, "numbers alone", id="nothing"),
+    pytest.param({"batch": None}, "needs the argument batch", id="no batch"),
+    pytest.param({"batch": -1}, "batch must be a number", id="a batch below 0"),
+    pytest.param({"partitions": None}, "partitions must be a list", id="no partitions"),
+    pytest.param({"attempts": "1"}, "attempts must be a list", id="a text"),
+    pytest.param({"counts": None}, "counts must be a list", id="no counts"),
+    pytest.param({"counts": [-1]}, "counts must be a number", id="a count below 0"),
+    pytest.param({"attempts": []}, "equally long", id="fewer attempts"),
+    pytest.param({"counts": [1, 1]}, "equally long", id="more counts"),
+    pytest.param({"partitions": ["a"]}, "partitions must be a number", id="a name"),
+    pytest.param({"partitions": [None]}, "numbers only", id="nothing"),
     pytest.param(
         {"partitions": [0, 0], "attempts": [1, 2], "counts": [1, 1]},
         "one attempt of each",

@@ -206,7 +206,7 @@ async def test_each_change_is_logged_with_who_asked_and_without_the_password(fil
 
 
 REFUSED: list[object] = [
-    pytest.param("CREATE", "bob", {}, 400, "password is a string", id="no password"),
+    pytest.param("CREATE", "bob", {}, 400, "password must be a string", id="no password"),
     pytest.param("CREATE", "bob", {"password": ""}, 400, "is not empty", id="empty password"),
     pytest.param("CREATE", "bob", {"password": "a\0"}, 400, "NUL", id="a NUL"),
     pytest.param("CREATE", "b:b", {"password": "x"}, 400, "no colon", id="a bad name"),
@@ -229,7 +229,7 @@ REFUSED: list[object] = [
     pytest.param("READ", "none", {}, 404, "no user none", id="nobody, read"),
     pytest.param("PURGE", "alice", {}, 501, "CREATE, DELETE", id="no such operation"),
     pytest.param(
-        "CREATE", "bob", {"password": "x", "roles": "a"}, 400, "roles is a list", id="one role"
+        "CREATE", "bob", {"password": "x", "roles": "a"}, 400, "roles must be a list", id="one role"
     ),
     pytest.param(
         "CREATE", "bob", {"password": "x", "roles": ["a b"]}, 409, "is no role", id="a bad role"
@@ -242,7 +242,9 @@ REFUSED: list[object] = [
         "the user that asks",
         id="who asks, with other roles",
     ),
-    pytest.param("UPDATE", "alice", {}, 400, "password is a string", id="an update of nothing"),
+    pytest.param(
+        "UPDATE", "alice", {}, 400, "password must be a string", id="an update of nothing"
+    ),
     pytest.param("UPDATE", "alice", {"enabled": 1}, 400, "true or", id="a number for true"),
     pytest.param(
         "UPDATE", "alice", {"enabled": True, "password": "x"}, 400, "either", id="two updates"
@@ -283,7 +285,7 @@ async def test_a_change_under_way_elsewhere_is_told(file: Path) -> None:
         await setting.ask("CREATE", "carol", password="x"),
         await setting.ask("DELETE", "bob"),
     ):
-        assert (reply.status, "somebody else changes" in reply.description) == (409, True)
+        assert (reply.status, "another process is changing" in reply.description) == (409, True)
     assert setting.users.names() == ["alice", "bob"]
 
 

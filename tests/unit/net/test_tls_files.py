@@ -60,7 +60,7 @@ def test_a_key_with_its_password(settings: TlsSettings, server: Issued, end: byt
         pytest.param(b"wrong", "tls.key_password_file = '…/password': not the", id="a wrong one"),
         pytest.param(b"", "tls.key_password_file = '…/password': not the", id="an empty one"),
         pytest.param(
-            b"x" * (PASSWORD_BYTES_MAX + 1), "has 1024 bytes; a password", id="a long one"
+            b"x" * (PASSWORD_BYTES_MAX + 1), "has 1024 bytes: give the key", id="a long one"
         ),
         pytest.param(b"x" * PASSWORD_BYTES_MAX, "not the password", id="the longest one, wrong"),
     ],

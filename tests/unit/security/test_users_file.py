@@ -50,7 +50,7 @@ def test_a_link_to_the_file_stays_a_link(tmp_path: Path, file: Path) -> None:
 
 def test_two_changes_at_once_do_not_lose_one(file: Path) -> None:
     file.with_name("users.new").touch()
-    with pytest.raises(UsersError, match="somebody else changes the users"):
+    with pytest.raises(UsersError, match="another process is changing the users"):
         add(file, "alice")
     assert not file.exists()
 
