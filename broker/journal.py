@@ -68,7 +68,7 @@ class JournalPage:
         self.waiting: Final[list[Waiter]] = []
         self._receipts: Final[list[Waiter | None]] = []
         self._untold: i64 = 0
-        # what was here at the last `look`, and when that was
+        # the counts at the last `look`, and its time
         self._seen: i64 = 0
         self._seen_others = False
         self._seen_at_us: i64 = -1

@@ -118,7 +118,7 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     if not app.store.commits_at_once:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
-    # what a start makes stays: it is not looked through while it grows, nor ever after
+    # objects that a start makes stay: the garbage collector skips them, then and later
     gc.disable()
     await app.start()
     gc.freeze()

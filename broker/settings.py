@@ -125,14 +125,14 @@ class Settings(GeneralAddressSettings):
         frozen=True,
     )
 
-    # where it listens
+    # the listening socket
     bind: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[Number, Field(ge=0, le=65535)] = 5672
 
     listener: tuple[ListenerSettings, ...] = ()
     tls: TlsSettings | None = None
 
-    # where messages are kept
+    # the store of messages
     store: Annotated[str, AfterValidator(_store)] = DEFAULT_STORE
     hold_ms: Annotated[Number, Field(ge=0, le=1000)] = 2
     store_loss_grace_ms: Annotated[Number, Field(ge=0, le=UINT_MAX)] = 30_000
@@ -142,7 +142,7 @@ class Settings(GeneralAddressSettings):
     # how much memory messages and connections may take; None: a quarter of what there is
     memory_max: Annotated[Number, Field(ge=LEAST, le=2**53)] | None = None
 
-    # who may enter
+    # logins
     users_file: Path = Path("jms-broker.users")
     allow_anonymous: bool | None = None
     plain: Literal["protected", "always"] = "protected"
@@ -152,7 +152,7 @@ class Settings(GeneralAddressSettings):
 
     oauth: OauthSettings | None = None
 
-    # who may do what, and how much; None: what the built-in roles allow
+    # rights and limits of users; None: the rules of the built-in roles
     acl_file: Path | None = None
     ownership: Literal["adopt", "strict"] = ADOPT
 
@@ -162,7 +162,7 @@ class Settings(GeneralAddressSettings):
     unauthenticated_source_max: Count = 100
     limit_loopback: bool = True
 
-    # what a peer may ask of a connection (core spec 2.7.1 and 2.7.2)
+    # limits of a connection that peers are told (core spec 2.7.1 and 2.7.2)
     max_frame_size: Annotated[Number, Field(ge=512, le=2**31 - 1)] = 1024 * 1024
     channel_max: Annotated[Number, Field(ge=0, le=65535)] = 1023
     handle_max: Uint = 4095

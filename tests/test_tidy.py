@@ -57,6 +57,7 @@ RULES: Final[list[tuple[Rule, list[Source]]]] = [
     (tidy.names_say_something, [*PRODUCT, *PIPELINE]),
     (tidy.module_says_what_it_is_for, EVERYTHING),
     (tidy.docstrings_say_what_they_are_of, EVERYTHING),
+    (tidy.comments_say_what_they_are_of, EVERYTHING),
     (tidy.nothing_is_mocked, TESTS),
     (tidy.nothing_sleeps, TESTS),
 ]
@@ -151,6 +152,7 @@ EXAMPLES: Final = [
     pytest.param(
         tidy.docstrings_say_what_they_are_of, 'def f():\n    """What waits."""', id="an opener"
     ),
+    pytest.param(tidy.comments_say_what_they_are_of, "x = 1\n# what waits", id="a comment"),
     pytest.param(tidy.nothing_is_mocked, "from unittest.mock import Mock", id="a mock"),
     pytest.param(tidy.nothing_sleeps, "time.sleep(1)", id="a sleep"),
 ]
@@ -176,6 +178,11 @@ FINE: Final = [
         tidy.docstrings_say_what_they_are_of,
         'def f():\n    """Return the ready messages."""',
         id="a verb",
+    ),
+    pytest.param(
+        tidy.comments_say_what_they_are_of,
+        "# the messages\n# that wait\nx = 1  # what waits",
+        id="a second line, and a comment behind code",
     ),
 ]
 

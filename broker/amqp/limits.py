@@ -50,7 +50,7 @@ FRAME_SIZE_MIN: Final = 512
 # peer yet. RabbitMQ's figure.
 FRAME_BEFORE_OPEN: Final[i64] = 8192
 
-# The same while a client logs in, if the broker takes tokens: one has up to 16 KiB.
+# Maximum bytes of a frame of a login, if the broker takes tokens: one has up to 16 KiB.
 FRAME_OF_TOKEN_LOGIN: Final[i64] = 32 * 1024
 
 # Maximum challenges to a client in one SASL exchange. SCRAM needs two.

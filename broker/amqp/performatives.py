@@ -149,7 +149,7 @@ class Begin(Performative):
     def __init__(
         self,
         *,
-        # those without a default first: mypyc 2.4.1 fails on them after a number that has one
+        # fields without a default are first: mypyc 2.4.1 fails on them after a number that has one
         next_outgoing_id: i64,
         incoming_window: i64,
         outgoing_window: i64,

@@ -122,7 +122,7 @@ class Readings:
         name = asked.text("lease")
         lease = leases.all().get(name)
         if lease is None or not visitor.may(LEASE, lease_resource(lease)):
-            # the same answer, whether there is such a lease or not
+            # the answer does not tell whether there is such a lease
             visitor.demand(VIEW, LEASES)
         if lease is not None:
             visitor.demand(LEASE, lease_resource(lease))

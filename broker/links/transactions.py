@@ -41,7 +41,7 @@ class Transactions(TimerCallback):
     def __init__(self, container: Container) -> None:
         self._container: Final = container
         self._open: Final[dict[bytes, OpenTransaction]] = {}
-        # those with work, in the order of their first operations, and so of their deadlines
+        # transactions with work, in the order of their first operations, and so of their deadlines
         self._begun: Final[dict[bytes, OpenTransaction]] = {}
         self._is_waiting = False
 

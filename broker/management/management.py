@@ -272,7 +272,7 @@ class Management(Service):
             subject, verb = str(request.properties.get("entityType", "")), VIEW
         entity = self._entities.get(subject)
         if entity is None:
-            # what types and operations there are, is told to clients that may view some part
+            # clients that may view some part may see which types and operations there are
             asked = [caller.may(VIEW, Resource(MANAGEMENT, part)) for part in PARTS]
             if not any(decision.allowed for decision in asked):
                 every = Resource(MANAGEMENT, EVERY)

@@ -64,7 +64,7 @@ TABLE: Final[tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...]] = (
     (APPLICATION, "connects", ("connect", "produce"), ENTERING),
     (PIPELINE, "reads", ("lease", "stage", "browse", "view"), (*NODES, *SUBSCRIPTIONS)),
     (PIPELINE, "edits", ("view", "edit"), PIPELINE_EDITS),
-    # what it sends again keeps the user-id of its first sender
+    # messages that it sends again keep the user-id of their first sender
     (PIPELINE, "impersonates", ("impersonate",), (f"{USER_ID}:*",)),
     (PIPELINE, "connects", ("connect", "create"), ENTERING),
 )

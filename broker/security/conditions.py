@@ -37,7 +37,7 @@ def _ip_of(host: str) -> IPv4Address | IPv6Address | None:
         found = ip_address(host.partition("%")[0])
     except ValueError:
         return None
-    # the same machine must not leave a network by the other spelling of its address
+    # one machine must not leave a network by the other spelling of its address
     return found.ipv4_mapped or found if isinstance(found, IPv6Address) else found
 
 

@@ -80,7 +80,7 @@ def chosen(messages: DataFrame, choice: ReplayChoice) -> DataFrame:
         messages.select(*SAME, "amqp", "messageFormat")
         .withColumn("unknown", F.when(~is_known, F.col("amqp")))
         .groupBy(*SAME, "unknown")
-        # the same copy each time Spark computes this, and one with its bytes if any has them
+        # an equal copy each time Spark computes this, with its bytes if any copy has them
         .agg(F.max("amqp").alias("amqp"), F.max("messageFormat").alias("messageFormat"))
         .drop("unknown")
     )

@@ -175,7 +175,7 @@ async def dead_letters(site: Site) -> Reached:
                     await hear_refusal(other.new_receiver(None, source=source), reached)
 
         count = await again_and_again(site, attempt)
-        # what it meets on its way has expired, and is moved
+        # the messages that it meets on its way have expired, and are moved
         receiver.grant(1, drain=True)
         await mallory.peer.expect_nothing()
     async with client_of(site, HEALTHY, "reading-dead-letters") as owner:

@@ -15,7 +15,7 @@ from tests.interop.broker_process import PASSWORD, USER, BrokerProcess
 from tests.interop.secured_broker import SecuredBroker
 
 SETTINGS = """\
-# So that every case has something to try: an idle time-out that is soon over, a message that is
+# Every case has something to try: an idle time-out that is soon over, a message that is
 # soon too large, an address that is not made, and queues that are soon full.
 idle_time_out_ms = 2000
 max_message_size = 2_000_000

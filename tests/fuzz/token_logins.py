@@ -28,7 +28,7 @@ from tests.support.tokens import ALGORITHMS_BY_NAME, AUDIENCE, ISSUER
 NOW_S: Final = 2_000_000_000
 ALGORITHM: Final = "Ed25519"
 
-# the same key in each process, so that an input that was found does the same again
+# one key in all processes, so that an input that was found does the same again
 KEY: Final = OKPKey.import_key(Ed25519PrivateKey.from_private_bytes(bytes(32)), {"kid": "first"})
 CURVE_KEY: Final = ECKey.import_key(derive_private_key(1, SECP256R1()).public_key())
 RSA_KEY: Final = {"kty": "RSA", "e": "AQAB", "n": "_" * 342, "use": "sig", "alg": "RS256"}

@@ -126,7 +126,7 @@ async def test_silent_connections_leave_room_for_a_login(no_harm: NoHarm, users:
 
 
 BEFORE_LOGIN: Final = [
-    # what is sent first, and then again and again
+    # input that is sent first, and then again and again
     pytest.param(SASL_HEADER + sasl_frame(ADA), bytes(777), id="input behind an init"),
     pytest.param(SASL_HEADER + sasl_frame(ADA), opening("c" * 8000), id="opens behind an init"),
     pytest.param(b"", SASL_HEADER, id="headers"),

@@ -44,7 +44,7 @@ MOCKS: Final = {"Mock", "MagicMock", "AsyncMock", "patch"}
 OPENERS: Final = re.compile(
     r"(That|Those|What|Whatever|Who|Whoever|Whose|So|The same|Where|Which)\b"
 )
-"""Words that no docstring begins with: its first line names what it is about."""
+"""Words that no docstring or comment begins with: its first line names its subject."""
 
 MARKDOWN_WIDTH: Final = 120
 
@@ -317,6 +317,22 @@ def docstrings_say_what_they_are_of(source: Source) -> Iterator[str]:
             text = node.value.value
             if isinstance(text, str) and OPENERS.match(text.lstrip()):
                 yield f"{node.lineno}: a docstring begins with {text.split()[0]!r}"
+
+
+def comments_say_what_they_are_of(source: Source) -> Iterator[str]:
+    """Yield the comments on lines of their own that begin with a pronoun or a relative clause.
+
+    A comment of several lines begins with its first line. Comments have no capital letter, if they
+    are of one sentence.
+    """
+    before = -1
+    for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+        if token.type != tokenize.COMMENT or token.line[: token.start[1]].strip():
+            continue
+        number, words = token.start[0], token.string.lstrip("#: ")
+        if number != before + 1 and OPENERS.match(words[:1].upper() + words[1:]):
+            yield f"{number}: a comment begins with {words.split()[0]!r}"
+        before = number
 
 
 def wide_lines(text: str) -> Iterator[str]:

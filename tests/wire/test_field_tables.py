@@ -198,7 +198,7 @@ def test_a_mandatory_field_is_missed(name: str, index: int) -> None:
 
 
 WRONG = ["a10173", "5401", "41", mapping(NULL, NULL), "98" + "00" * 16, "5f00", "0040"]
-# those of WRONG that some type allows
+# values of WRONG that some type allows
 RIGHT = {
     ("string", "a10173"),
     ("boolean", "41"),

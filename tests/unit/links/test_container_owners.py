@@ -89,7 +89,7 @@ def test_a_client_without_a_login_keeps_its_container_id(user: str) -> None:
 
 
 SAME = [
-    # what the holder asked for, what the newcomer asks for, the condition, whether the holder stays
+    # requests of the holder and of the newcomer, the condition, whether the holder stays
     pytest.param({}, {}, None, True, id="both share"),
     pytest.param(sole(), {}, INVALID_FIELD, True, id="held for sole use"),
     pytest.param({}, sole(), INVALID_FIELD, True, id="wanted for sole use"),

@@ -58,7 +58,7 @@ def test_the_page_names_every_attribute(title: str) -> None:
 def test_the_page_names_every_operation(title: str) -> None:
     words = set(re.findall(r"`([A-Z]+)`", section(title)))
     for entity in SECTIONS[title]:
-        # what an operation does needs the entity's parts; what it is called does not
+        # an operation's execution needs the entity's parts; its name does not
         named = entity.operations(entity.__new__(entity))
         assert set(named) - words == set(), entity
 

@@ -41,7 +41,7 @@ def upgrade() -> None:
     op.rename_table("new_body", "body")
     if connection.dialect.name == "postgresql":
         op.execute("ALTER INDEX new_body_pkey RENAME TO body_pkey")
-        # what has no gaps is not made smaller, and takes time
+        # to compress bytes without gaps takes time, and saves nothing
         op.execute("ALTER TABLE segment ALTER COLUMN facts SET STORAGE EXTERNAL")
         op.execute("ALTER TABLE body ALTER COLUMN encoded SET STORAGE EXTERNAL")
 
