@@ -241,6 +241,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/conformance.py": "tests/conformance/test_command.py",
     "broker/cli/client.py": "tests/interop/test_command_line.py",
     "broker/cli/connections.py": "tests/interop/test_command_line_management.py",
+    "broker/cli/entities.py": "tests/interop/test_command_line_management.py",
     "broker/cli/managing.py": "tests/interop/test_command_line_management.py",
     "broker/cli/subscriptions.py": "tests/interop/test_command_line_management.py",
     "broker/cli/sinks.py": "tests/interop/test_command_line_sinks.py",

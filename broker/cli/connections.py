@@ -2,54 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_STATUSES
-from broker.cli.managing import BrokerAt, Count, Json, Pattern, at_broker
+from broker.cli.entities import EntityTable, add_list
+from broker.cli.managing import BrokerAt, Json, at_broker
 from broker.cli.printing import json_of, print_record, print_records
 
 connections = Commands(
     help="List, show and close connections.", epilog=EXIT_STATUSES, no_args_is_help=True
 )
 
-COLUMNS = (
-    *("identity", "name", "user", "claimed_user", "address", "links"),
-    *("unsettled", "oldest_unsettled_ms", "output_blocked_ms"),
+CONNECTIONS: Final = EntityTable(
+    types=("connection",),
+    columns=(
+        *("identity", "name", "user", "claimed_user", "address", "links"),
+        *("unsettled", "oldest_unsettled_ms", "output_blocked_ms"),
+    ),
+    list_help="Print the connections whose container-id matches PATTERN, sorted by it.",
+    argument="identity",
+    argument_help="The connection's number, as in the list.",
+    show_help="Print a connection and its links, the links sorted by address.",
 )
 LINK_COLUMNS = (
     *("session", "role", "address", "credit", "unsettled", "oldest_unsettled_ms", "name"),
 )
 
-Identity = Annotated[
-    str, typer.Argument(help="The connection's number, as in the list.", show_default=False)
-]
+Identity = Annotated[str, typer.Argument(help=CONNECTIONS.argument_help, show_default=False)]
+
+add_list(connections, CONNECTIONS)
 
 
-@connections.command("list")
-@at_broker
-def list_connections(
-    at: BrokerAt,
-    pattern: Pattern = "*",
-    count: Count = None,
-    json: Json = False,
-) -> None:
-    """Print the connections whose container-id matches PATTERN, sorted by it."""
-    with at.opened() as broker:
-        records = broker.records("connection", limit=count, filter=pattern)
-        print_records(records, COLUMNS, as_json=json)
-
-
-@connections.command()
+@connections.command(help=CONNECTIONS.show_help)
 @at_broker
 def show(
     at: BrokerAt,
     identity: Identity,
     json: Json = False,
 ) -> None:
-    """Print a connection and its links, the links sorted by address."""
+    """Print the connection `identity`, then its links."""
     with at.opened() as broker:
         record = broker.ask("READ", "connection", identity)
         links = list(broker.records("link", connection=identity))

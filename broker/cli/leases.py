@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_STATUSES
-from broker.cli.managing import BrokerAt, Count, Json, Pattern, at_broker
-from broker.cli.printing import json_of, print_record, print_records
+from broker.cli.entities import EntityTable, add_list, add_show
+from broker.cli.managing import BrokerAt, Json, at_broker
+from broker.cli.printing import json_of
 
 leases = Commands(
     help="List, show and release leases of messages.",
@@ -17,35 +18,19 @@ leases = Commands(
     no_args_is_help=True,
 )
 
-COLUMNS = ("name", "address", "subscription", "messages", "batch", "settled", "expires_at_ms")
+LEASES: Final = EntityTable(
+    types=("lease",),
+    columns=("name", "address", "subscription", "messages", "batch", "settled", "expires_at_ms"),
+    list_help="Print the leases whose name matches PATTERN, sorted by name, with message counts.",
+    argument="name",
+    argument_help="The lease, as in the list.",
+    show_help="Print everything about one lease.",
+)
 
-Name = Annotated[str, typer.Argument(help="The lease, as in the list.", show_default=False)]
+Name = Annotated[str, typer.Argument(help=LEASES.argument_help, show_default=False)]
 
-
-@leases.command("list")
-@at_broker
-def list_leases(
-    at: BrokerAt,
-    pattern: Pattern = "*",
-    count: Count = None,
-    json: Json = False,
-) -> None:
-    """Print the leases whose name matches PATTERN, sorted by name, with message counts."""
-    with at.opened() as broker:
-        records = broker.records("lease", limit=count, filter=pattern)
-        print_records(records, COLUMNS, as_json=json)
-
-
-@leases.command()
-@at_broker
-def show(
-    at: BrokerAt,
-    name: Name,
-    json: Json = False,
-) -> None:
-    """Print everything about one lease."""
-    with at.opened() as broker:
-        print_record(broker.ask("READ", "lease", name), as_json=json)
+add_list(leases, LEASES)
+add_show(leases, LEASES)
 
 
 @leases.command()

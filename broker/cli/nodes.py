@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from broker.cli.commands import Commands
-from broker.cli.ending import EXIT_NOT_FOUND, EXIT_STATUSES, fail
-from broker.cli.managing import BrokerAt, Count, Json, NodeKind, Pattern, at_broker
-from broker.cli.printing import json_of, print_record, print_records, progress
+from broker.cli.ending import EXIT_STATUSES
+from broker.cli.entities import EntityTable, Kind, add_list, add_show, kind_of
+from broker.cli.managing import BrokerAt, Json, NodeKind, at_broker
+from broker.cli.printing import json_of, progress
 
 if TYPE_CHECKING:
     from broker.cli.requests import Requests
@@ -20,49 +21,20 @@ nodes = Commands(
     no_args_is_help=True,
 )
 
-COLUMNS = ("name", "type", "messages", "acquired", "consumers", "producers", "temporary")
+NODES: Final = EntityTable(
+    types=("queue", "topic"),
+    columns=("name", "type", "messages", "acquired", "consumers", "producers", "temporary"),
+    list_help="Print queues, then topics, sorted by name, with their messages, consumers and"
+    " producers.",
+    argument="name",
+    argument_help="The queue's or topic's name.",
+    show_help="Print everything about one queue or topic.",
+)
 
-Name = Annotated[str, typer.Argument(help="The queue's or topic's name.", show_default=False)]
-Kind = Annotated[
-    NodeKind | None,
-    typer.Option(
-        help="The kind of NAME; needed only if a queue and a topic have that name.",
-        show_default=False,
-    ),
-]
+Name = Annotated[str, typer.Argument(help=NODES.argument_help, show_default=False)]
 
-
-@nodes.command("list")
-@at_broker
-def list_nodes(
-    at: BrokerAt,
-    pattern: Pattern = "*",
-    kind: Annotated[
-        NodeKind | None, typer.Option(help="Only queues, or only topics.", show_default=False)
-    ] = None,
-    count: Count = None,
-    json: Json = False,
-) -> None:
-    """Print queues, then topics, sorted by name, with their messages, consumers and producers."""
-    kinds = [kind.value] if kind is not None else [each.value for each in NodeKind]
-    with at.opened() as broker:
-        records = [
-            record for each in kinds for record in broker.records(each, limit=count, filter=pattern)
-        ]
-        print_records(records[:count], COLUMNS, as_json=json)
-
-
-@nodes.command()
-@at_broker
-def show(
-    at: BrokerAt,
-    name: Name,
-    kind: Kind = None,
-    json: Json = False,
-) -> None:
-    """Print everything about one queue or topic."""
-    with at.opened() as broker:
-        print_record(broker.ask("READ", kind_of(broker, name, kind), name), as_json=json)
+add_list(nodes, NODES)
+add_show(nodes, NODES)
 
 
 @nodes.command()
@@ -143,18 +115,3 @@ def number_in(record: object, name: str) -> int:
     value = record[name]
     assert isinstance(value, int)
     return value
-
-
-def kind_of(broker: Requests, name: str, kind: NodeKind | None) -> str:
-    """Return `kind`, or the kind of the node `name` if it is None.
-
-    End the command if there is no such node, or both a queue and a topic.
-    """
-    if kind is not None:
-        return kind.value
-    found = [each.value for each in NodeKind if broker.find(each.value, name) is not None]
-    if not found:
-        fail(f"no queue or topic {name}", EXIT_NOT_FOUND)
-    if len(found) > 1:
-        fail(f"there are a queue and a topic {name}: say which with --kind", 2)
-    return found[0]

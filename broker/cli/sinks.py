@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_STATUSES
-from broker.cli.managing import BrokerAt, Count, Json, Pattern, at_broker
-from broker.cli.printing import json_of, print_record, print_records
+from broker.cli.entities import EntityTable, add_list, add_show
+from broker.cli.managing import BrokerAt, Json, at_broker
+from broker.cli.printing import json_of
 
 sinks = Commands(
     help="List and show sinks, drop what they have staged.",
@@ -17,37 +18,28 @@ sinks = Commands(
     no_args_is_help=True,
 )
 
-COLUMNS = ("name", "batch", "committed_at_ms", "staged", "staged_bytes", "stages", "staged_at_ms")
+SINKS: Final = EntityTable(
+    types=("sink",),
+    columns=(
+        "name",
+        "batch",
+        "committed_at_ms",
+        "staged",
+        "staged_bytes",
+        "stages",
+        "staged_at_ms",
+    ),
+    list_help="Print the queries that have staged or committed something; batch -1 means none"
+    " committed.",
+    argument="query",
+    argument_help="The query, by the name in the list.",
+    show_help="Print everything about one sink.",
+)
 
-Query = Annotated[
-    str, typer.Argument(help="The query, by the name in the list.", show_default=False)
-]
+Query = Annotated[str, typer.Argument(help=SINKS.argument_help, show_default=False)]
 
-
-@sinks.command("list")
-@at_broker
-def list_sinks(
-    at: BrokerAt,
-    pattern: Pattern = "*",
-    count: Count = None,
-    json: Json = False,
-) -> None:
-    """Print the queries that have staged or committed something; batch -1 means none committed."""
-    with at.opened() as broker:
-        records = broker.records("sink", limit=count, filter=pattern)
-        print_records(records, COLUMNS, as_json=json)
-
-
-@sinks.command()
-@at_broker
-def show(
-    at: BrokerAt,
-    query: Query,
-    json: Json = False,
-) -> None:
-    """Print everything about one sink."""
-    with at.opened() as broker:
-        print_record(broker.ask("READ", "sink", query), as_json=json)
+add_list(sinks, SINKS)
+add_show(sinks, SINKS)
 
 
 @sinks.command()

@@ -2,55 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_STATUSES
-from broker.cli.managing import BrokerAt, Count, Json, NodeKind, Pattern, at_broker
-from broker.cli.printing import json_of, print_record, print_records
+from broker.cli.entities import EntityTable, add_list, add_show
+from broker.cli.managing import BrokerAt, Json, NodeKind, at_broker
+from broker.cli.printing import json_of, print_record
 
 subscriptions = Commands(
     help="List, show and delete named subscriptions.", epilog=EXIT_STATUSES, no_args_is_help=True
 )
 
-COLUMNS = ("identity", "address", "shared", "messages", "acquired", "consumers", "selector")
+SUBSCRIPTIONS: Final = EntityTable(
+    types=("subscription",),
+    columns=("identity", "address", "shared", "messages", "acquired", "consumers", "selector"),
+    list_help="Print the named subscriptions whose name matches PATTERN, sorted by name.",
+    argument="identity",
+    argument_help="The subscription, as in the list: durable/CLIENT/NAME. NAME is enough if no"
+    " other subscription has it.",
+    show_help="Print everything about one subscription.",
+)
 
-Identity = Annotated[
-    str,
-    typer.Argument(
-        help="The subscription, as in the list: durable/CLIENT/NAME. NAME is enough if no other"
-        " subscription has it.",
-        show_default=False,
-    ),
-]
+Identity = Annotated[str, typer.Argument(help=SUBSCRIPTIONS.argument_help, show_default=False)]
 
-
-@subscriptions.command("list")
-@at_broker
-def list_subscriptions(
-    at: BrokerAt,
-    pattern: Pattern = "*",
-    count: Count = None,
-    json: Json = False,
-) -> None:
-    """Print the named subscriptions whose name matches PATTERN, sorted by name."""
-    with at.opened() as broker:
-        records = broker.records("subscription", limit=count, filter=pattern)
-        print_records(records, COLUMNS, as_json=json)
-
-
-@subscriptions.command()
-@at_broker
-def show(
-    at: BrokerAt,
-    identity: Identity,
-    json: Json = False,
-) -> None:
-    """Print everything about one subscription."""
-    with at.opened() as broker:
-        print_record(broker.ask("READ", "subscription", identity), as_json=json)
+add_list(subscriptions, SUBSCRIPTIONS)
+add_show(subscriptions, SUBSCRIPTIONS)
 
 
 @subscriptions.command()
