@@ -237,6 +237,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/routing/entries/participants.py": "what a node may do to a link, declared",
     "broker/links/authenticator.py": "what a login does, declared",
     "broker/security/entrance.py": "a record",
+    "broker/security/scramp_parts.py": "calls of scramp; tests/unit/security/test_scram.py",
     "broker/cli/application.py": "the table of commands; tests/interop/test_command_line.py",
     "broker/cli/conformance.py": "tests/conformance/test_command.py",
     "broker/cli/client.py": "tests/interop/test_command_line.py",

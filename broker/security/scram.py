@@ -23,7 +23,7 @@ from broker.security.account import NAME_BYTES_MAX
 from broker.security.scram_verifier import ITERATIONS, SALT_BYTES, ScramHash, ScramVerifier
 
 if TYPE_CHECKING:
-    from scramp.core import ScramServer
+    from broker.security.scramp_parts import ScramServer
 
 CLIENT_MESSAGE_BYTES_MAX: Final = 2_048
 """Maximum bytes of a client's message: a name of 255 bytes and the same authorization id, escaped,
@@ -85,17 +85,6 @@ class ScramStage(Enum):
     FINAL = "client-final"
     EMPTY = "the empty response to the server's final message"
     OVER = "none"
-
-
-class HeaderAsSent:
-    """The client's GS2 header with an authorization id, in place of scramp's, which has none."""
-
-    def __init__(self, header: str) -> None:
-        self._header: Final = header.encode()
-
-    def make_cbind_input(self, channel_binding: None) -> bytes:  # noqa: ARG002 - scramp's signature
-        """Return what the attribute `c` of the client's final message repeats."""
-        return self._header
 
 
 @dataclass(frozen=True)
@@ -198,6 +187,8 @@ class ScramExchange:
         """Return scramp's server after the client's first message."""
         from scramp import ScramException, ScramMechanism
 
+        from broker.security.scramp_parts import expect_header
+
         def keys(user: str) -> tuple[bytes, bytes, bytes, int]:
             found = find(user)
             return found.salt, found.stored_key, found.server_key, found.iterations
@@ -210,7 +201,7 @@ class ScramExchange:
                 raise error.__cause__ from None  # what `keys` has raised, which scramp wraps
             raise MalformedError(str(error)) from None
         if first.authorization:
-            server.gs2_header = HeaderAsSent(first.header)
+            expect_header(server, first.header)
         return server
 
     def _proven(self, response: bytes) -> ScramStep:
@@ -227,13 +218,14 @@ class ScramExchange:
     def _server_final(self, text: str) -> bytes | None:
         """Return the server's proof, None if the client's fits no verifier."""
         from scramp import ScramException
-        from scramp.utils import ServerError
+
+        from broker.security.scramp_parts import is_wrong_proof
 
         for server in self._servers:
             try:
                 server.set_client_final(text)
             except ScramException as error:
-                if error.server_error is not ServerError.INVALID_PROOF:
+                if not is_wrong_proof(error):
                     raise MalformedError(str(error)) from None
             else:
                 proof: str = server.get_server_final()

@@ -140,10 +140,11 @@ def refusal_of_scram_name(name: str) -> str | None:
 
 def _prepared(text: str, what: str) -> str:
     from scramp import ScramException
-    from scramp.utils import saslprep
+
+    from broker.security.scramp_parts import saslprep
 
     try:
-        prepared: str = saslprep(text)
+        prepared = saslprep(text)
     except ScramException as error:
         reason = error.args[0]
         raise ValueError(f"SCRAM cannot carry this {what} (SASLprep: {reason})") from None

@@ -1,6 +1,6 @@
 """Reading encoded messages from the broker: the link, and filters for slices of leases and queues.
 
-As in `publishing.py`, Proton's C functions are called for each message.
+Proton's C functions are called for each message (`proton_parts.py`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
-from cproton import (
+from proton import Described, Link, Receiver, Terminus, int32, symbol
+
+from broker.amqp.decode import descriptor_at, open_compound, skip, take_value
+from broker.amqp.descriptors import HEADER
+from broker.amqp.errors import Fault
+from broker.amqp.types import Symbol, Timestamp
+from pyspark_amqp.errors import BrokerError
+from pyspark_amqp.wire.connection import Connection
+from pyspark_amqp.wire.proton_parts import (
+    c_link,
     isnull,
     pn_delivery_aborted,
     pn_delivery_partial,
@@ -18,14 +27,6 @@ from cproton import (
     pn_link_current,
     pn_link_recv,
 )
-from proton import Described, Link, Receiver, Terminus, int32, symbol
-
-from broker.amqp.decode import descriptor_at, open_compound, skip, take_value
-from broker.amqp.descriptors import HEADER
-from broker.amqp.errors import Fault
-from broker.amqp.types import Symbol, Timestamp
-from pyspark_amqp.errors import BrokerError
-from pyspark_amqp.wire.connection import Connection
 
 DELIVERY_ANNOTATIONS: Final = 0x71
 POSITION: Final = "x-opt-position"
@@ -65,7 +66,7 @@ class Consumer:
         link.snd_settle_mode = Link.SND_SETTLED
         connection.attach(link)
         self.link: Final = link
-        self._source: Final[Any] = link._impl  # noqa: SLF001 - what the C functions take
+        self._source: Final[Any] = c_link(link)
 
     def has_some(self) -> bool:
         """Return whether there is a whole message to take."""

@@ -1,16 +1,21 @@
 """Sending encoded messages to the broker, many unconfirmed at a time, each of them confirmed.
 
-To create Proton's object for a delivery takes twice as long as everything else done for a message,
-so its C functions are called instead.
+Proton's C functions are called for each message (`proton_parts.py`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Final, cast, final
+from typing import Any, Final, final
 
-from cproton import (
+from proton import Delivery, Link, symbol
+
+from pyspark_amqp.errors import BrokerError
+from pyspark_amqp.wire.connection import Connection, words
+from pyspark_amqp.wire.proton_parts import (
+    c_link,
+    delivery_of,
     pn_delivery,
     pn_delivery_remote_state,
     pn_delivery_settle,
@@ -19,10 +24,6 @@ from cproton import (
     pn_link_credit,
     pn_link_send,
 )
-from proton import Delivery, Link, symbol
-
-from pyspark_amqp.errors import BrokerError
-from pyspark_amqp.wire.connection import Connection, words
 
 UNCONFIRMED_MAX: Final = 1000
 """Maximum messages sent and not yet confirmed; more would only fill the broker's buffers."""
@@ -55,7 +56,7 @@ class Publisher:
         connection.attach(link)
         if properties:
             _require_stage(link, address)
-        self._link: Final[Any] = link._impl  # noqa: SLF001 - what the C functions take
+        self._link: Final[Any] = c_link(link)
         self._unconfirmed: Final[deque[Any]] = deque()
         self._sent = 0
         self._room = 0
@@ -117,8 +118,8 @@ def _require_stage(link: Link, address: str) -> None:
         )
 
 
-def _refusal(impl: Any) -> str:
-    delivery: Delivery = cast("Any", Delivery).wrap(impl)
+def _refusal(c_delivery: Any) -> str:
+    delivery = delivery_of(c_delivery)
     outcome: str = OUTCOMES.get(int(delivery.remote_state), "not accepted")
     condition = delivery.remote.condition
     return outcome if condition is None else f"{outcome}: {words(condition)}"
