@@ -261,6 +261,7 @@ class Reloading(ConfigurationSource):
         self._load: Final = load
 
     def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:
+        """Apply the settings; raise WrongSettings if they are wrong, with nothing changed."""
         try:
             if dry_run:
                 return plan(self._app, self._load()).result.effects()

@@ -169,7 +169,8 @@ class FieldReader:
 
     `at` is the position after the descriptor, `end` the end of the enclosing data, and `name` the
     name of the composite for error texts. Fields that are missing read as their default. The
-    attribute `end` is the position after the composite.
+    attribute `end` is the position after the composite. The constructor and all methods that read a
+    field raise ConnectionFault if it has another type, or is cut.
     """
 
     def __init__(self, data: bytes, at: i64, end: i64, name: str) -> None:
@@ -206,6 +207,7 @@ class FieldReader:
         return default if at < 0 else bool_at(self._data, at, default)
 
     def require_boolean(self, field: str) -> bool:
+        """Return the boolean. Raise ConnectionFault if the field is missing or no boolean."""
         at = self._next()
         if at < 0:
             raise self._missing(field)
@@ -221,6 +223,7 @@ class FieldReader:
         return -1 if at < 0 else uint_at(self._data, at, -1)
 
     def require_uint(self, field: str) -> i64:
+        """Return the number. Raise ConnectionFault if the field is missing or no uint."""
         at = self._next()
         if at < 0:
             raise self._missing(field)
@@ -244,6 +247,7 @@ class FieldReader:
         return default if at < 0 else ulong_at(self._data, at, default)
 
     def require_ulong(self, field: str) -> i64:
+        """Return the number. Raise ConnectionFault if the field is missing or no ulong."""
         value = self.ulong(-1)
         if value < 0:
             raise self._missing(field)
@@ -264,6 +268,7 @@ class FieldReader:
         return None if at < 0 else symbol_at(self._data, at, self.end)
 
     def require_symbol(self, field: str) -> str:
+        """Return the symbol. Raise ConnectionFault if the field is missing or no symbol."""
         text = self.symbol()
         if text is None:
             raise self._missing(field)
@@ -274,6 +279,7 @@ class FieldReader:
         return None if at < 0 else text_at(self._data, at, self.end)
 
     def require_string(self, field: str) -> str:
+        """Return the string. Raise ConnectionFault if the field is missing or no string."""
         text = self.string()
         if text is None:
             raise self._missing(field)
@@ -284,13 +290,17 @@ class FieldReader:
         return None if at < 0 else binary_at(self._data, at, self.end)
 
     def require_binary(self, field: str) -> bytes:
+        """Return the bytes. Raise ConnectionFault if the field is missing or no binary."""
         value = self.binary()
         if value is None:
             raise self._missing(field)
         return value
 
     def symbols(self) -> list[str]:
-        """Return the symbols of a `multiple` field (1.5): an array, one symbol, or nothing."""
+        """Return the symbols of a `multiple` field (1.5): an array, one symbol, or nothing.
+
+        Raise ConnectionFault if it is something else.
+        """
         value = self.value()
         if value is None:
             return []
@@ -317,7 +327,8 @@ class FieldReader:
     def fields(self, *, strings: bool = False) -> dict[str, object]:
         """Return a map with symbols as keys (2.8.13); empty if it is absent.
 
-        With `strings`, its keys may be strings as well.
+        With `strings`, its keys may be strings as well. Raise ConnectionFault if it is something
+        else.
         """
         fields: dict[str, object] = {}
         value = self.value()
@@ -342,7 +353,7 @@ class FieldReader:
         return take_value(self._data, at, self.end, FIELD_VALUES_MAX)[0]
 
     def map(self) -> bytes | None:
-        """Return a map in its encoded form, None if it is absent."""
+        """Return a map in its encoded form, None if it is absent; ConnectionFault if it is none."""
         at = self._next()
         if at < 0:
             return None

@@ -94,7 +94,10 @@ def _behind_variable(data: bytes, at: i64, end: i64, form: i64) -> i64:
 
 
 def open_compound(data: bytes, at: i64, end: i64) -> tuple[i64, i64, i64]:
-    """Return count, first byte and end of the list, map or array at `at`, all checked."""
+    """Return count, first byte and end of the list, map or array at `at`, all checked.
+
+    Raise ConnectionFault if it is malformed, or ends behind `end`.
+    """
     return open_body(data, at + 1, end, i64(data[at]))
 
 
@@ -129,7 +132,10 @@ def open_body(data: bytes, at: i64, end: i64, code: i64) -> tuple[i64, i64, i64]
 
 
 def behind_descriptor(data: bytes, at: i64, end: i64) -> i64:
-    """Return the position after a descriptor without its 0x00: a ulong or a symbol (1.5)."""
+    """Return the position after a descriptor without its 0x00: a ulong or a symbol (1.5).
+
+    Raise ConnectionFault if it is neither, or ends behind `end`.
+    """
     if at >= end:
         raise cut()
     code = i64(data[at])
@@ -151,7 +157,8 @@ def behind_descriptor(data: bytes, at: i64, end: i64) -> i64:
 def descriptor_at(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
     """Return the code of the descriptor that starts (with 0x00) at `at`, and the position after it.
 
-    The code is -1 for a symbol that BY_SYMBOL does not have, and for a number from 2^63 on.
+    The code is -1 for a symbol that BY_SYMBOL does not have, and for a number from 2^63 on. Raise
+    ConnectionFault if there is no descriptor, or it ends behind `end`.
     """
     if at >= end:
         raise cut()

@@ -78,7 +78,10 @@ LONG_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 
 def uint_at(data: bytes, at: i64, default: i64) -> i64:
-    """Return the unsigned number of up to 32 bits, of any width; `default` for null."""
+    """Return the unsigned number of up to 32 bits, of any width; `default` for null.
+
+    Raise ConnectionFault for other values.
+    """
     code = i64(data[at])
     if code == 0x52:
         return i64(data[at + 1])
@@ -103,7 +106,10 @@ def uint_at(data: bytes, at: i64, default: i64) -> i64:
 
 
 def take_uint(data: bytes, at: i64) -> tuple[i64, i64]:
-    """Return the number as `uint_at` does, -1 for null, and the position after it."""
+    """Return the number as `uint_at` does, -1 for null, and the position after it.
+
+    Raises as `uint_at`.
+    """
     code = i64(data[at])
     if code == 0x52:
         return i64(data[at + 1]), at + 2
@@ -117,7 +123,10 @@ def take_uint(data: bytes, at: i64) -> tuple[i64, i64]:
 
 
 def ulong_at(data: bytes, at: i64, default: i64) -> i64:
-    """Return the unsigned number of any width; `default` for null, 2^63-1 for larger numbers."""
+    """Return the unsigned number of any width; `default` for null, 2^63-1 for larger numbers.
+
+    Raise ConnectionFault for other values.
+    """
     if data[at] == 0x80:
         value = read_i64_be(data, at + 1)
         return value if value >= 0 else LONG_MAX
@@ -125,6 +134,7 @@ def ulong_at(data: bytes, at: i64, default: i64) -> i64:
 
 
 def bool_at(data: bytes, at: i64, default: bool) -> bool:
+    """Return the boolean at `at`, `default` for null. Raise ConnectionFault for other values."""
     code = i64(data[at])
     if code == 0x41:
         return True

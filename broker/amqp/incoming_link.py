@@ -120,7 +120,10 @@ class IncomingLink(Link):
                 self._ask_for_credit()
 
     def on_transfer(self, transfer: Transfer, data: bytes, at: i64, end: i64) -> None:
-        """Handle one frame of a delivery; its payload is `data[at:end]`."""
+        """Handle one frame of a delivery; its payload is `data[at:end]`.
+
+        Raise LinkFault or SessionFault if the frame is not allowed or the message too large.
+        """
         if self.state is not LinkState.ATTACHED:
             # the transfer crossed the broker's detach (2.6.5): it is ignored, but its id counts
             self.session.skip_delivery(transfer.delivery_id)

@@ -65,7 +65,10 @@ def read_error(data: bytes, at: i64, end: i64) -> Error:
 
 
 def error_at(data: bytes, at: i64, end: i64) -> Error | None:
-    """Read the error whose descriptor is at `at`; None if `at` is -1."""
+    """Read the error whose descriptor is at `at`; None if `at` is -1.
+
+    Raise ConnectionFault if it is no error.
+    """
     if at < 0:
         return None
     code, at = descriptor_at(data, at, end)

@@ -39,6 +39,7 @@ class SaslMechanisms(Performative):
 
 
 def read_sasl_mechanisms(data: bytes, at: i64, end: i64) -> SaslMechanisms:
+    """Read sasl-mechanisms, 5.3.3.1. Raise ConnectionFault if it is malformed or names none."""
     fields = FieldReader(data, at, end, "sasl-mechanisms")
     mechanisms = fields.symbols()
     fields.close()
@@ -133,6 +134,7 @@ class SaslOutcome(Performative):
 
 
 def read_sasl_outcome(data: bytes, at: i64, end: i64) -> SaslOutcome:
+    """Read sasl-outcome, 5.3.3.6. Raise ConnectionFault if it is malformed or its code unknown."""
     fields = FieldReader(data, at, end, "sasl-outcome")
     code = fields.require_uint("code")
     if code > SASL_SYS_TEMP:

@@ -253,7 +253,10 @@ class Sections:
         return self.text(data, GROUP_ID)
 
     def closes_group(self, data: bytes) -> bool:
-        """Return whether group-sequence ends the group: JMSXGroupSeq -1 (RCV-07)."""
+        """Return whether group-sequence ends the group: JMSXGroupSeq -1 (RCV-07).
+
+        Raise LinkFault if it is no uint.
+        """
         at = property_at(data, self.properties, self.end, GROUP_SEQUENCE)
         if at < 0:
             return False
@@ -276,7 +279,10 @@ class Sections:
             raise LinkFault(fault.condition, f"properties: {fault.description}") from None
 
     def annotation(self, data: bytes, key: bytes) -> object:
-        """Return the message annotation of `key` (a symbol), None if there is none."""
+        """Return the message annotation of `key` (a symbol), None if there is none.
+
+        Raise LinkFault if the annotations are malformed.
+        """
         at = annotation_at(data, self.message_annotations, self.end, key)
         if at < 0:
             return None
@@ -297,7 +303,8 @@ def split(data: bytes, start: i64, end: i64) -> Sections:
 def property_at(data: bytes, properties: i64, end: i64, field: i64) -> i64:
     """Return the position of a field of the properties section that starts at `properties`.
 
-    -1 if the section (its position is -1) or the field is absent, or the field is null.
+    -1 if the section (its position is -1) or the field is absent, or the field is null. Raise
+    LinkFault if the section is malformed.
     """
     if properties < 0:
         return -1
@@ -315,7 +322,10 @@ def property_at(data: bytes, properties: i64, end: i64, field: i64) -> i64:
 
 
 def annotation_at(data: bytes, annotations: i64, end: i64, key: bytes) -> i64:
-    """Return the position of the value of `key` in the map at `annotations`; -1 for none."""
+    """Return the position of the value of `key` in the map at `annotations`; -1 for none.
+
+    Raise LinkFault if the map is malformed.
+    """
     if annotations < 0:
         return -1
     try:

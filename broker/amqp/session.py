@@ -106,7 +106,7 @@ class Session:
     # -- frames in
 
     def on_transfer(self, transfer: Transfer, data: bytes, at: i64, end: i64) -> None:
-        """Handle a transfer frame with its payload in `data[at:end]`."""
+        """Handle a transfer with its payload in `data[at:end]`; SessionFault if none is allowed."""
         self.incoming_window.take()
         link = self._link(transfer.handle)
         if not isinstance(link, IncomingLink):
@@ -222,7 +222,7 @@ class Session:
             link.on_flow(flow.delivery_count)
 
     def on_attach(self, attach: Attach) -> None:
-        """Create the link end that answers, and let the connection's owner decide on it."""
+        """Create the link end that answers; the owner decides. SessionFault for a used handle."""
         handle = attach.handle
         self._check_range(handle)
         while i64(len(self._links)) <= handle:
@@ -332,7 +332,7 @@ class Session:
     # -- deliveries in
 
     def expect_delivery(self, delivery_id: i64) -> None:
-        """Check the id of a new delivery: one more than the last, over all links (2.7.5)."""
+        """Raise LinkFault or SessionFault unless a new delivery has the next id (2.7.5)."""
         expected = self._expected_delivery_id
         if delivery_id < 0:
             raise LinkFault(INVALID_FIELD, "the first transfer of a delivery has a delivery-id")
@@ -369,7 +369,7 @@ class Session:
             )
 
     def await_settlement(self, delivery_id: i64, link: IncomingLink) -> None:
-        """Record a delivery that its sender is to settle before the broker does."""
+        """Record a delivery that its sender settles first; SessionFault if there are too many."""
         if len(self._unsettled_in) >= UNSETTLED_IN_MAX:
             raise SessionFault(RESOURCE_LIMIT_EXCEEDED, "too many deliveries are unsettled")
         self._unsettled_in[int(delivery_id)] = link

@@ -13,7 +13,10 @@ from typing import Final, final
 
 
 class Integer:
-    """An integer of a width that Python does not distinguish from others."""
+    """An integer of a width that Python does not distinguish from others.
+
+    Raises ValueError if `value` is not within `low` to `high`.
+    """
 
     def __init__(self, value: int, low: int, high: int) -> None:
         if not low <= value <= high:
@@ -123,7 +126,10 @@ class Float:
 
 @final
 class Decimal:
-    """A decimal32, 64 or 128 (1.6.13 to 1.6.15) as it was received: 4, 8 or 16 opaque bytes."""
+    """A decimal32, 64 or 128 (1.6.13 to 1.6.15) as it was received: 4, 8 or 16 opaque bytes.
+
+    Raises ValueError for another number of bytes.
+    """
 
     def __init__(self, raw: bytes) -> None:
         if len(raw) not in (4, 8, 16):

@@ -92,6 +92,7 @@ class LinkCoordinator(IncomingOwner):
     # -- from the link
 
     def delivered(self, delivery_id: i64, data: bytes, at: i64, end: i64, settled: bool) -> None:
+        """Handle a declare or discharge. Raise LinkFault for other messages, and settled ones."""
         if settled:
             raise LinkFault(INVALID_FIELD, "what a coordinator is told is not settled before (4.2)")
         sections = self._container.sections
@@ -115,6 +116,7 @@ class LinkCoordinator(IncomingOwner):
         settled: bool,  # noqa: ARG002
         txn_id: bytes,  # noqa: ARG002
     ) -> None:
+        """Raise LinkFault: a request to the coordinator belongs to no transaction."""
         raise LinkFault(NOT_ALLOWED, "what a coordinator is told is part of no transaction")
 
     def credit_low(self) -> None:

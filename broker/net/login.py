@@ -209,6 +209,7 @@ class Login(Authenticator):
         return identity.with_roles(self.users.roles_of(user))
 
     async def renew(self, identity: Identity, token: str) -> Identity:
+        """Renew a login by `token`. Raise LoginRefused if that is of another user or subject."""
         tokens = self.tokens
         if tokens is None or not identity.issuer:
             raise LoginRefused("the connection was not logged in by a token")
@@ -236,6 +237,7 @@ class Login(Authenticator):
         return self.identity_of(identity.user, identity.mechanism)
 
     async def identify(self, user: str, password: str, entrance: Entrance) -> Identity | None:
+        """Return the identity of `user`. Raise TooManyLogins if its password is not checked now."""
         source = source_of(entrance.host)
         if self.is_throttled(source, user):
             raise TooManyLogins(refusal_of(source))
@@ -246,6 +248,7 @@ class Login(Authenticator):
         return self.identity_of(user) if known else None
 
     async def identify_by_token(self, token: str, entrance: Entrance) -> Identity | None:
+        """Return the identity that `token` proves. Raise TooManyLogins if it is not checked now."""
         tokens = self.tokens
         if tokens is None:
             return None

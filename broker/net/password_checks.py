@@ -109,7 +109,7 @@ class PasswordChecks:
         self._go_on()
 
     async def verdict(self, source: str, user: str, password: str) -> bool:
-        """Return whether the password is right. TooManyLogins if it was not checked."""
+        """Return whether the password is right. Raise TooManyLogins if it was not checked."""
         asker = FutureAsker()
         self.ask(source, user, password, asker=asker)
         verdict = await asker.verdict

@@ -80,8 +80,9 @@ class Leases:
     ) -> BatchLease:
         """Return the lease `name` on `queue`, begun if there is none, with a new fencing token.
 
-        The client that had it before is fenced off. HeldExclusively if it is a lease on another
-        queue, or as `join` says; LimitReached; InvalidAddress if `queue` stores no messages.
+        The client that had it before is fenced off. Raise HeldExclusively if it is a lease on
+        another queue, or as `join`; LimitReached if the broker has its maximum of leases;
+        InvalidAddress if `queue` stores no messages.
         """
         lease = self._there(name)
         self._forget_lost(batch)
@@ -133,7 +134,7 @@ class Leases:
     def join(self, lease: BatchLease) -> None:
         """Attach `lease` to its queue. Idempotent.
 
-        HeldExclusively if it is on an unshared subscription that has a consumer.
+        Raise HeldExclusively if it is on an unshared subscription that has a consumer.
         """
         if lease.rests:
             of = lease.subscription
@@ -170,7 +171,7 @@ class Leases:
         )
 
     def find(self, name: str) -> BatchLease:
-        """Return the lease `name`. LeaseGone if there is none."""
+        """Return the lease `name`. Raise LeaseGone if there is none."""
         lease = self._there(name)
         if lease is None:
             raise LeaseGone(f"gone: there is no lease {name:.255}")
@@ -207,7 +208,7 @@ class Leases:
     def checked(self, name: str, fencing_token: i64) -> BatchLease:
         """Return the lease `name` for a client with this fencing token.
 
-        LeaseFenced if a newer one was given; LeaseGone if there is no such lease or token.
+        Raise LeaseFenced if a newer one was given; LeaseGone if there is no such lease or token.
         """
         lease = self.find(name)
         if fencing_token < lease.fencing_token:
@@ -229,8 +230,8 @@ class Leases:
     ) -> None:
         """Give `acquirer` the batch of that number: an unsettled one, or the next one once made.
 
-        Raises as `checked`; LeaseGone if it is settled, NoSuchLeaseBatch if it is not the next
-        one, LimitReached if too many batches are unsettled.
+        Raises as `checked` and `join`; LeaseGone if it is settled, NoSuchLeaseBatch if it is not
+        the next one, LimitReached if UNSETTLED_MAX batches are unsettled.
         """
         lease = self.checked(name, fencing_token)
         self._renew(lease)
@@ -262,8 +263,8 @@ class Leases:
     def settle(self, name: str, fencing_token: i64, batch_number: i64, *, batch: Batch) -> i64:
         """Accept all messages in batches up to that number.
 
-        Return the number up to which all batches are settled now. Raises as `checked`, and
-        NoSuchLeaseBatch if the batch was never acquired.
+        Return the number up to which all batches are settled now. Raises as `checked` and
+        `join`; NoSuchLeaseBatch if the batch was never acquired.
         """
         lease = self.checked(name, fencing_token)
         if not lease.rests:
@@ -281,7 +282,7 @@ class Leases:
         return lease.settled
 
     def renew(self, name: str, fencing_token: i64) -> BatchLease:
-        """Postpone the expiry of the lease, and return it. Raises as `checked`."""
+        """Postpone the expiry of the lease, and return it. Raises as `checked` and `join`."""
         lease = self.checked(name, fencing_token)
         self._renew(lease)
         return lease
@@ -301,7 +302,7 @@ class Leases:
     ) -> list[QueueEntry]:
         """Return the entries of a slice, in order. Raises as `checked`.
 
-        LeaseGone if the batch is settled, NoSuchLeaseBatch if there is no such batch or slice.
+        Raise LeaseGone if the batch is settled, NoSuchLeaseBatch if there is none, or no slice.
         """
         lease = self.checked(name, fencing_token)
         if batch_number <= lease.settled:
