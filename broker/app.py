@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Final
 
@@ -343,13 +343,15 @@ class App:
             with suppress(asyncio.CancelledError):
                 await task
 
-    def reload_tls(self) -> list[str]:
-        """Use the certificates that the files have now, for new connections.
+    def prepare_listeners(self, settings: Settings) -> list[Callable[[], None]]:
+        """Return what puts the TLS of `settings` into force, for new connections.
 
-        Return why a listener goes on with the former ones, for each that does.
+        The files are read anew. Raise TlsError if one of them cannot be used.
         """
-        of_http = None if self.http is None else self.http.reload_tls()
-        return [*self.listeners.reload_tls(), *([] if of_http is None else [of_http])]
+        prepared = self.listeners.prepare(settings.listeners())
+        if self.http is not None and settings.http.tls and settings.tls is not None:
+            prepared.append(self.http.prepare(settings.tls))
+        return prepared
 
     async def _stop_http(self) -> None:
         if self.http is not None:

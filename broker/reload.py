@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,7 @@ from broker.address_settings import PlaceSettings
 from broker.amqp.limits import Limits
 from broker.app import App
 from broker.audit.record import BROKER, FAILED, Actor, AuditEvent
+from broker.listener_settings import ListenerSettings
 from broker.management.configuration import (
     APPLIED,
     NEEDS_RESTART,
@@ -33,7 +34,7 @@ from broker.settings import ADOPT, Settings, SettingsError
 AT_ONCE: Final = frozenset(
     {
         *("users_file", "allow_anonymous", "user", "password", "password_file", "plain"),
-        *("acl_file", "ownership", "log"),
+        *("acl_file", "ownership", "log", "oauth"),
     }
 )
 """Settings that apply from the reload on, to every login, right and line of the log."""
@@ -45,10 +46,10 @@ FOR_NEW_CONNECTIONS: Final = frozenset(
         *("transactions_max", "transaction_operations_max", "transaction_bytes_max"),
         *("transaction_timeout_ms", "credit"),
         *("connections_max", "unauthenticated_max", "unauthenticated_source_max"),
-        "limit_loopback",
+        *("limit_loopback", "tls", "listener"),
     }
 )
-"""Settings of connections and links: existing ones keep theirs."""
+"""Settings of connections and links: existing ones keep theirs. Of `listener` the tables `tls`."""
 
 FOR_NEW_NODES: Final = frozenset(
     {
@@ -84,6 +85,9 @@ class Plan:
     login: Login
     access: AccessRules
     limits: Limits
+    certificates: Sequence[Callable[[], None]]
+    """Calls that put the TLS of each listener into force."""
+
     result: Reloaded
 
 
@@ -119,9 +123,6 @@ def reloaded(
     except SettingsError as error:
         _tell_failed(app, str(error), actor=actor, request_id=request_id)
         raise
-    log = structlog.get_logger("broker")
-    for refusal in app.reload_tls():
-        log.error("certificates not reloaded, the former ones stay", reason=refusal)
     _log_done(app, done)
     facts = {"applied": done.applied, "need_restart": done.need_restart}
     audit.record(
@@ -217,7 +218,7 @@ def plan(app: App, wanted: Settings) -> Plan:
     changed = [
         name for name in Settings.model_fields if getattr(old, name) != getattr(wanted, name)
     ]
-    fixed = [name for name in changed if name not in RELOADABLE]
+    fixed = _fixed(old, wanted, changed)
     settings = wanted.model_copy(update={name: getattr(old, name) for name in fixed})
     login = login_of(settings, table=app.accounts)
     access = access_of(settings)
@@ -226,10 +227,36 @@ def plan(app: App, wanted: Settings) -> Plan:
         app.container.router.check_policies(policies_of(settings))
     except RoutingError as refusal:
         raise SettingsError(f"a declared queue or topic: {refusal}") from None
+    certificates = app.prepare_listeners(settings)
     applied = [name for name in changed if name not in fixed]
     if "acl_file" not in applied and rules_facts(access) != rules_facts(app.container.access):
         applied.append("acl_file")
-    return Plan(settings, login, access, limits, Reloaded(applied, fixed))
+    return Plan(settings, login, access, limits, certificates, Reloaded(applied, fixed))
+
+
+def _fixed(old: Settings, wanted: Settings, changed: Sequence[str]) -> list[str]:
+    """Return the names of the changed settings that need a restart."""
+    fixed = {name for name in changed if name not in RELOADABLE}
+    if (old.oauth is None) != (wanted.oauth is None):
+        fixed.add("oauth")  # it decides which mechanisms there are
+    if _without_tls(old.listener) != _without_tls(wanted.listener):
+        fixed.add("listener")
+    merged = wanted.model_copy(update={name: getattr(old, name) for name in fixed})
+    if _lacks_tls(merged):  # a listener that stays needs the table that is gone
+        fixed.update(name for name in ("tls", "listener") if name in changed)
+    return [name for name in changed if name in fixed]
+
+
+def _without_tls(listeners: Sequence[ListenerSettings]) -> list[ListenerSettings]:
+    return [each.model_copy(update={"tls": None}) for each in listeners]
+
+
+def _lacks_tls(settings: Settings) -> bool:
+    """Return whether HTTP or a listener needs the table tls, which is not there."""
+    needed = settings.http.tls or any(
+        each.is_encrypted and each.tls is None for each in settings.listener
+    )
+    return needed and settings.tls is None
 
 
 def apply(app: App, wanted: Settings) -> Reloaded:
@@ -238,6 +265,8 @@ def apply(app: App, wanted: Settings) -> Reloaded:
     Nothing is changed then.
     """
     new = plan(app, wanted)
+    for adopt in new.certificates:
+        adopt()
     app.container.router.adopt(policies_of(new.settings), app.journal.batch)
     if app.login is not None:
         app.login.adopt(new.login)

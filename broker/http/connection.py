@@ -24,7 +24,6 @@ from broker.net.certificate_name import certificate_name
 from broker.security.authenticate import is_loopback
 from broker.security.entrance import HTTP, Entrance
 from broker.security.turns import source_of
-from broker.tls_settings import TlsSettings
 
 SILENT: Final = logging.getLogger("broker.http")
 SILENT.setLevel(logging.CRITICAL + 1)
@@ -48,7 +47,6 @@ class HttpConnection(H11Protocol):
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
-        tls: TlsSettings | None,
         crowded: Callable[[str], None],
     ) -> None:
         """`crowded` gets the source for which a connection was dropped or not admitted."""
@@ -58,7 +56,6 @@ class HttpConnection(H11Protocol):
         self._patience: asyncio.TimerHandle | None = None
         self._waiting_since = self.loop.time()
         self._host = ""
-        self._tls: Final = tls
         self.entrance = Entrance(listener=HTTP, kind=HTTP, host="")
         self._crowded: Final = crowded
 
@@ -71,7 +68,7 @@ class HttpConnection(H11Protocol):
             kind=HTTP,
             host=self._host,
             is_tls=encrypted is not None,
-            certificate_name=certificate_name(encrypted, self._tls),
+            certificate_name=certificate_name(encrypted),
         )
         others = [each for each in self.connections if isinstance(each, HttpConnection)]
         judged = admit(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, final
 
@@ -155,21 +155,21 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         self._watch = loop.call_later(TLS_WATCH_S, self._watch_tls, tls)
 
-    def reload_tls(self) -> str | None:
-        """Use the certificates that the files have now; return why the former ones stay, if so."""
-        return None if self._tls is None else self._tls.reload()
+    def prepare(self, tls: TlsSettings) -> Callable[[], None]:
+        """Return what puts `tls` into force. Raise TlsError if a file of it cannot be used."""
+        assert self._tls is not None, "whether HTTP has TLS does not change"
+        return self._tls.prepare(tls)
 
     def _config(self) -> uvicorn.Config:
         settings = self._settings
         access = Access(self._container, is_local=is_loopback(settings.host))
         streams = Streams(settings.streams_max, self._container.watcher)
         readings = Readings(self._container, self._store, access=access, streams=streams)
-        tls = None if self._tls is None else self._tls.settings
         return uvicorn.Config(
             ShortHeads(application(readings), settings.head_bytes_max),
             interface="asgi3",
             # uvicorn expects a class, and only calls it
-            http=partial(HttpConnection, tls=tls, crowded=self._crowded),  # type: ignore[arg-type]
+            http=partial(HttpConnection, crowded=self._crowded),  # type: ignore[arg-type]
             ws="none",
             lifespan="off",
             loop="none",

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from broker.tls_settings import TlsSettings
+from broker.net.tls_front import CertificateContext
 
 FINGERPRINT: Final = "fingerprint"
 COMMON_NAME: Final = "subject:CN"
@@ -15,21 +15,27 @@ ALTERNATIVES: Final = {"san:email": "email", "san:uri": "URI", "san:dns": "DNS"}
 """How `ssl` calls the kinds of names in the extension subjectAltName, by `user_from`."""
 
 
-def certificate_name(encrypted: ssl.SSLObject | None, settings: TlsSettings | None) -> str:
-    """Return the name of the kind that `settings` choose; empty without TLS, certificate or name.
+def certificate_name(encrypted: ssl.SSLObject | None) -> str:
+    """Return the name that stands for a user; empty without TLS, certificate or such a name.
+
+    Its kind is that of the settings by which the client was verified.
 
     A certificate with several names of that kind has none: it must not stand for several users.
     The values are those that OpenSSL has decoded, never a printed subject: `/` or `,` in a value
     adds no name.
     """
-    if encrypted is None or settings is None or settings.user_from is None:
+    context = None if encrypted is None else encrypted.context
+    if encrypted is None or not isinstance(context, CertificateContext):
         return ""
-    if settings.user_from == FINGERPRINT:
+    user_from = context.user_from
+    if user_from is None:
+        return ""
+    if user_from == FINGERPRINT:
         der = encrypted.getpeercert(binary_form=True)
         return hashlib.sha256(der).hexdigest() if der else ""
     # names and values are pairs of strings, which the declared type does not say
     shown = cast(Mapping[str, Any], encrypted.getpeercert() or {})
-    found = _names(shown, settings.user_from)
+    found = _names(shown, user_from)
     return found[0] if len(found) == 1 else ""
 
 

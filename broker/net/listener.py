@@ -29,7 +29,7 @@ class Listener:
     """One listening address. `port` is the port in use once it listens."""
 
     def __init__(self, settings: ListenerSettings) -> None:
-        self.settings: Final = settings
+        self.settings = settings
         self.port = settings.port
         self._server: asyncio.Server | None = None
 
@@ -72,9 +72,17 @@ class Listener:
     async def ended(self) -> None:
         """Wait, after `stop_accepting`, until no connection is being accepted any more."""
 
-    def reload_tls(self) -> str | None:
-        """Use the certificates that the files have now; return why the former ones stay, if so."""
-        return None
+    def prepare(self, settings: ListenerSettings) -> Callable[[], None]:
+        """Return what puts `settings`, which may have another `tls`, into force.
+
+        They count for connections whose handshake begins afterwards. Raise TlsError if a file of
+        them cannot be used.
+        """
+
+        def adopt() -> None:
+            self.settings = settings
+
+        return adopt
 
     def watch_tls(self) -> None:
         """Use changed certificates, and report those that are about to end."""
@@ -134,13 +142,14 @@ class Listeners:
         loop = asyncio.get_running_loop()
         self._tls_watch = loop.call_later(TLS_WATCH_S, self._look_after_tls)
 
-    def reload_tls(self) -> list[str]:
-        """Use the certificates that the files have now, for new connections.
+    def prepare(self, settings: Sequence[ListenerSettings]) -> list[Callable[[], None]]:
+        """Return what puts the settings of each listener, in their order, into force.
 
-        Return why a listener goes on with the former ones, for each that does.
+        Raise TlsError if a file of one cannot be used.
         """
-        refusals = [listener.reload_tls() for listener in self.each]
-        return [refusal for refusal in refusals if refusal is not None]
+        return [
+            listener.prepare(wanted) for listener, wanted in zip(self.each, settings, strict=True)
+        ]
 
     def watch_tls(self) -> None:
         """Use changed certificates, and report those that are about to end."""

@@ -78,14 +78,14 @@ class Login(Authenticator):
             self._scram_is_loaded = True
 
     def adopt(self, other: Login) -> None:
-        """Use the users and rules of `other` from now on, and read the keys of tokens anew."""
+        """Use the users, rules and tokens of `other` from now on; read the keys of tokens anew."""
         self.users = other.users
         self.anonymous = other.anonymous
         self.plain_always = other.plain_always
         self._all_administer = other._all_administer
         self._scram_is_loaded = self._scram_is_loaded or other._scram_is_loaded
-        if self.tokens is not None:
-            self.tokens.look()
+        if self.tokens is not None and other.tokens is not None:
+            self.tokens.adopt(other.tokens)
 
     def start(self) -> None:
         """Begin to read the issuer's keys, if tokens log in. To be called in the event loop."""

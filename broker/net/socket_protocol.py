@@ -190,5 +190,5 @@ def entrance_of(
         host=str(name[0]) if known else "unknown",
         port=int(name[1]) if known else 0,
         is_tls=encrypted is not None,
-        certificate_name=certificate_name(encrypted, listener.tls),
+        certificate_name=certificate_name(encrypted),
     )

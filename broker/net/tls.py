@@ -16,7 +16,7 @@ from typing import Final
 
 from broker.net.certificate_dates import DatedFile, DateWarnings
 from broker.net.tls_files import CERTIFICATE, KeyPair, TlsError, TlsFiles
-from broker.net.tls_front import FrontContext
+from broker.net.tls_front import CertificateContext, FrontContext
 from broker.net.tls_proof import handshake
 from broker.tls_settings import ClientCertificates, TlsSettings
 
@@ -45,6 +45,15 @@ class Published:
     by_host: Mapping[str, ssl.SSLContext]
     dated: tuple[DatedFile, ...]
     since_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """New contexts that have proved to work, with the files that they come from."""
+
+    files: TlsFiles
+    digest: bytes
+    published: Published
 
 
 class TlsContexts:
@@ -81,27 +90,41 @@ class TlsContexts:
             self._front = self._new_front(self._published.settings)
         return self._front
 
-    def reload(self, settings: TlsSettings | None = None) -> str | None:
+    def reload(self) -> str | None:
         """Build all contexts anew, and use them for new connections if all of them work.
 
-        Return None, or the reason why the former ones stay. `settings` replace the former ones if
-        they are given and can be used. Reads files: takes milliseconds.
+        Return None, or the reason why the former ones stay; the same files are then not tried again
+        until one changes.
         """
-        wanted = self._published.settings if settings is None else settings
-        files = TlsFiles(wanted, self._place)
-        digest = files.digest()
+        digest = self._files.digest()
         try:
-            published = self._built(wanted, files)
+            prepared = self.prepared(self._published.settings)
         except TlsError as error:
             self.reloads_failed += 1
-            if settings is None:  # the same files are not tried again until one changes
-                self._digest = digest
+            self._digest = digest
             return str(error)
-        self._files, self._digest, self._published = files, digest, published
-        # another front has no sessions: those of a client whose authority was removed end here
-        self._front = self._new_front(wanted)
-        self.reloads += 1
+        self.adopt(prepared)
         return None
+
+    def prepared(self, settings: TlsSettings) -> Prepared:
+        """Return the contexts of `settings`, not in use yet. Raise TlsError if one does not work.
+
+        Reads files: takes milliseconds.
+        """
+        files = TlsFiles(settings, self._place)
+        digest = files.digest()
+        return Prepared(files=files, digest=digest, published=self._built(settings, files))
+
+    def adopt(self, new: Prepared) -> bool:
+        """Use new contexts for new connections. Return whether files or settings have changed."""
+        is_changed = (
+            new.digest != self._digest or new.published.settings != self._published.settings
+        )
+        self._files, self._digest, self._published = new.files, new.digest, new.published
+        # another front has no sessions: those of a client whose authority was removed end here
+        self._front = self._new_front(new.published.settings)
+        self.reloads += 1
+        return is_changed
 
     def changed(self) -> bool:
         """Return whether a file differs from the last time it was tried. Reads all files."""
@@ -182,7 +205,8 @@ def _apply_rules(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 def _context(pair: KeyPair, settings: TlsSettings, files: TlsFiles) -> ssl.SSLContext:
     """Return the context of one certificate. Raise TlsError if a file cannot be used."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = CertificateContext(ssl.PROTOCOL_TLS_SERVER)
+    context.user_from = settings.user_from
     _apply_rules(context, settings)
     pair.certificate.blocks(CERTIFICATE)
     pair.load_into(context)

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final
 
+from broker.tls_settings import UserSource
+
 ACCEPTED: Final[ContextVar[socket.socket | None]] = ContextVar("ACCEPTED", default=None)
 """The socket whose handshake the current task performs; the alert is written to it."""
 
@@ -45,6 +47,16 @@ class AlertingObject(ssl.SSLObject):
                 self._send_alert()
             raise
         self._send_alert = None
+
+
+class CertificateContext(ssl.SSLContext):
+    """The context of one certificate, which takes the place of the front in a handshake.
+
+    `user_from` chooses the name in a client's certificate that stands for a user. It belongs to the
+    authorities that the client was verified by, and so stays as it was when the settings change.
+    """
+
+    user_from: UserSource | None = None
 
 
 class FrontContext(ssl.SSLContext):

@@ -46,8 +46,16 @@ class TlsListener(Listener):
         if self._acceptor is not None:
             await self._acceptor.ended()
 
-    def reload_tls(self) -> str | None:
-        return self._tls.reload()
+    def prepare(self, settings: ListenerSettings) -> Callable[[], None]:
+        assert settings.tls is not None, "whether a listener has TLS does not change"
+        adopt_tls = self._tls.prepare(settings.tls)
+        adopt_others = super().prepare(settings)
+
+        def adopt() -> None:
+            adopt_tls()
+            adopt_others()
+
+        return adopt
 
     def watch_tls(self) -> None:
         self._tls.watch()

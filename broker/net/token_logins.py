@@ -66,9 +66,9 @@ class TokenLogins:
         """
         self._notice: Final = notice
         self._clock: Final = SystemClock() if clock is None else clock
-        self._source: Final = KeySource(settings) if source is None else source
+        self._source = KeySource(settings) if source is None else source
         self._source.check()
-        self._verifier: Final = TokenVerifier(settings)
+        self._verifier = TokenVerifier(settings)
         self._keys: Final = KeyRing()
         self._waiting: list[tuple[str, TokenAsker]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -96,6 +96,18 @@ class TokenLogins:
         """Fetch the keys now, and forget those that are no longer published."""
         self._forgets = True
         self._fetch()
+
+    def adopt(self, other: TokenLogins) -> None:
+        """Judge tokens by the settings of `other` from now on, and fetch the keys anew.
+
+        Keys of another place are not used any more, even if that one cannot be reached: they may be
+        of another issuer.
+        """
+        if other._source.place != self._source.place:
+            self._keys.adopt([], int(self._clock.now_ms()), forget=True)
+        self._source = other._source
+        self._verifier = other._verifier
+        self.look()
 
     def ask(self, token: str, asker: TokenAsker) -> None:
         """Give `asker` the verdict on `token`, at once if its key is known."""
@@ -136,22 +148,27 @@ class TokenLogins:
             self._timer.cancel()
         # A thread of its own, which does not keep the process alive: a host that does not answer
         # holds neither the checks of passwords up nor the broker's end.
-        Thread(target=self._read, args=(self._loop,), name="oauth-keys", daemon=True).start()
+        Thread(
+            target=self._read, args=(self._loop, self._source), name="oauth-keys", daemon=True
+        ).start()
 
-    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _read(self, loop: asyncio.AbstractEventLoop, source: KeySource) -> None:
         found: list[TokenKey] | KeysError
         try:
-            found = self._source.read()
+            found = source.read()
         except KeysError as error:
             found = error
         except Exception as error:  # noqa: BLE001 - else no fetch would ever follow
-            found = KeysError(f"jwks = {self._source.place!r}: {error!r}")
+            found = KeysError(f"jwks = {source.place!r}: {error!r}")
         with suppress(RuntimeError):  # the broker has stopped, and its event loop is closed
-            loop.call_soon_threadsafe(self._fetched, found)
+            loop.call_soon_threadsafe(self._fetched, found, source)
 
-    def _fetched(self, found: list[TokenKey] | KeysError) -> None:
+    def _fetched(self, found: list[TokenKey] | KeysError, source: KeySource) -> None:
         self._is_fetching = False
         if self._loop is None:
+            return
+        if source is not self._source:  # the settings have changed meanwhile
+            self._fetch()
             return
         if isinstance(found, KeysError):
             problem = str(found)

@@ -21,7 +21,6 @@ class WatchedTls:
     """
 
     def __init__(self, name: str, tls: TlsSettings, container: Container, *, place: str) -> None:
-        self.settings: Final = tls
         self.contexts: Final = TlsContexts(tls, place=place)
         self._name: Final = name
         self._container: Final = container
@@ -31,13 +30,15 @@ class WatchedTls:
         """Return a new acceptor with these certificates, whose failures are counted and logged."""
         return Acceptor(self.contexts, make_protocol, on_failure=self._failures.note)
 
-    def reload(self) -> str | None:
-        """Use the certificates that the files have now; return why the former ones stay, if so."""
-        is_changed = self.contexts.changed()
-        refusal = self.contexts.reload()
-        if refusal is not None or is_changed:
-            self._record(refusal)
-        return refusal
+    def prepare(self, tls: TlsSettings) -> Callable[[], None]:
+        """Return what puts `tls` into force. Raise TlsError if a file of it cannot be used."""
+        prepared = self.contexts.prepared(tls)
+
+        def adopt() -> None:
+            if self.contexts.adopt(prepared):
+                self._record(None)
+
+        return adopt
 
     def _record(self, refusal: str | None) -> None:
         """Record in the audit that certificates were replaced, or why they were not."""
@@ -54,7 +55,8 @@ class WatchedTls:
         """Use changed certificates, and report those that are about to end."""
         watcher = self._container.watcher
         if self.contexts.changed():
-            refusal = self.reload()
+            refusal = self.contexts.reload()
+            self._record(refusal)
             if refusal is None:
                 watcher.noticed(f"listener {self._name}: new certificates are in use")
             else:

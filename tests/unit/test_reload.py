@@ -32,9 +32,6 @@ NEED_RESTART = {
     *(
         "bind",
         "port",
-        "listener",
-        "tls",
-        "oauth",
         "store",
         "hold_ms",
         "store_loss_grace_ms",

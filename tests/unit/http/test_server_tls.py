@@ -15,6 +15,7 @@ import pytest
 
 from broker.app import App
 from broker.http import events
+from broker.reload import apply
 from broker.security.users import Users
 from broker.serving import ready_line
 from broker.settings import MEMORY, SettingsError, given_settings
@@ -180,7 +181,7 @@ async def test_new_certificates_are_used_and_open_connections_go_on(site: Site, 
     assert await asyncio.to_thread(answered, early) == 200
     before = shown_on(early)
     renewed = site.renew()
-    assert app.reload_tls() == []
+    apply(app, app.settings)
     assert await asyncio.to_thread(answered, late) == 200
     assert shown_on(late) == renewed != before
     assert await asyncio.to_thread(answered, early) == 200, "on its own connection"
@@ -197,7 +198,7 @@ async def test_no_request_is_lost_while_certificates_change(site: Site, app: App
     reloads = 0
     while not all(task.done() for task in running):
         site.renew()
-        assert app.reload_tls() == []
+        apply(app, app.settings)
         reloads += 1
         await turn()
     assert [await task for task in running] == [[200] * 15] * 4
@@ -208,8 +209,8 @@ async def test_a_certificate_that_cannot_be_used_leaves_the_former_one(
     site: Site, app: App
 ) -> None:
     site.certificate.write_text("no certificate")
-    (refusal,) = app.reload_tls()
-    assert refusal.startswith("tls.certificate = ")
+    with pytest.raises(SettingsError, match=r"^tls\.certificate = "):
+        apply(app, app.settings)
     assert await status(app, site.trusting(), BOB) == 200
 
 

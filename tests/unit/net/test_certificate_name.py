@@ -8,7 +8,8 @@ from typing import cast
 import pytest
 
 from broker.net.certificate_name import certificate_name
-from broker.tls_settings import TlsSettings
+from broker.net.tls_front import CertificateContext
+from broker.tls_settings import UserSource
 
 pytestmark = pytest.mark.attack("A7")
 
@@ -28,8 +29,10 @@ DER = b"a certificate"
 class Shown:
     """The TLS state of a connection whose client has shown a certificate."""
 
-    def __init__(self, certificate: dict[str, object] | None) -> None:
+    def __init__(self, certificate: dict[str, object] | None, user_from: UserSource | None) -> None:
         self._certificate = certificate
+        self.context = CertificateContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.user_from = user_from
 
     def getpeercert(self, *, binary_form: bool = False) -> object:
         if binary_form:
@@ -37,10 +40,8 @@ class Shown:
         return self._certificate
 
 
-def name(certificate: dict[str, object] | None, user_from: str | None) -> str:
-    given = {"client_certificates": "ask", "client_ca": "ca.pem", "user_from": user_from}
-    settings = TlsSettings.model_validate({"certificate": "c.pem", "key": "k.pem", **given})
-    return certificate_name(cast(ssl.SSLObject, Shown(certificate)), settings)
+def name(certificate: dict[str, object] | None, user_from: UserSource | None) -> str:
+    return certificate_name(cast(ssl.SSLObject, Shown(certificate, user_from)))
 
 
 CASES = [
@@ -58,14 +59,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("user_from", "expected"), CASES)
-def test_the_name_of_a_certificate(user_from: str | None, expected: str) -> None:
+def test_the_name_of_a_certificate(user_from: UserSource | None, expected: str) -> None:
     assert name({"subject": SUBJECT, "subjectAltName": NAMES}, user_from) == expected
 
 
 @pytest.mark.parametrize("user_from", ["subject:CN", "san:dns", "fingerprint"])
-def test_without_a_certificate_there_is_no_name(user_from: str) -> None:
+def test_without_a_certificate_there_is_no_name(user_from: UserSource) -> None:
     assert name(None, user_from) == ""
 
 
 def test_without_tls_there_is_no_name() -> None:
-    assert certificate_name(None, None) == ""
+    assert certificate_name(None) == ""

@@ -90,6 +90,13 @@ class TestBench:
     def token(self, **changed: object) -> str:
         return self.issuer.token(exp=int(self.clock.wall_ms()) // 1000 + 10**6, **changed)
 
+    def reloaded(
+        self, issuer: TokenIssuer, folder: Path | None = None, **given: object
+    ) -> TokenLogins:
+        """Return the tokens of changed settings, as a reload makes them."""
+        settings = oauth(folder or self.folder, issuer, **given)
+        return TokenLogins(settings, notice=self.notice, clock=self.clock)
+
     def publish(self) -> None:
         (self.folder / "jwks.json").write_bytes(self.issuer.jwks())
 
@@ -206,6 +213,39 @@ async def test_a_look_forgets_keys_that_are_not_published(bench: TestBench) -> N
     assert isinstance(await bench.verdict(), TokenClaims)
     bench.clock.advance(int(FETCH_PAUSE_S * 1000))
     assert isinstance(await bench.verdict(stolen), UnknownKey)
+
+
+async def test_other_settings_judge_the_next_token(bench: TestBench) -> None:
+    token = bench.token(aud="web")
+    assert isinstance(await bench.verdict(token), TokenRefused)
+    bench.logins.adopt(bench.reloaded(bench.issuer, audience="web"))
+    assert isinstance(await bench.verdict(token), TokenClaims)
+    assert isinstance(await bench.verdict(), TokenRefused)
+
+
+async def test_keys_of_another_place_are_not_used_any_more(bench: TestBench) -> None:
+    """A former issuer could sign tokens in the name of the new one."""
+    former = bench.token()
+    assert isinstance(await bench.verdict(former), TokenClaims)
+    place = bench.folder / "other"
+    place.mkdir()
+    other = TokenIssuer(kid="other")
+    bench.logins.adopt(bench.reloaded(other, place))
+    verdict = await bench.verdict(other.token(exp=int(bench.clock.wall_ms()) // 1000 + 60))
+    assert isinstance(verdict, TokenClaims)
+    bench.clock.advance(int(FETCH_PAUSE_S * 1000))
+    assert isinstance(await bench.verdict(former), UnknownKey)
+
+
+async def test_keys_that_arrive_from_the_former_place_are_not_used(stopped: TestBench) -> None:
+    bench = stopped
+    bench.source.go.clear()
+    bench.logins.start()
+    place = bench.folder / "other"
+    place.mkdir()
+    bench.logins.adopt(bench.reloaded(TokenIssuer(kid="other"), place))
+    bench.source.go.set()
+    assert isinstance(await bench.verdict(), UnknownKey)
 
 
 async def test_tokens_that_wait_are_told_of_the_end(stopped: TestBench) -> None:
