@@ -413,7 +413,7 @@ class Connection:
     # -- deliveries under way
 
     def hold_partial(self, size: i64) -> None:
-        """Count `size` more (or fewer) bytes of unfinished deliveries; ConnectionFault at a limit."""
+        """Count `size` more (or fewer) bytes of partial deliveries. ConnectionFault at a limit."""
         self.partial_bytes += size
         self.owner.unfinished_changed(size)
         limit = self.limits.partial_bytes_max

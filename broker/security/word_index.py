@@ -23,7 +23,7 @@ VISITS_MAX: Final = 8000
 """Maximum nodes that literal names reach for one decision: about 2 ms if not compiled."""
 
 ENTRY_VISITS: Final = 2
-"""What an entry counts for among them: it is read, and its verbs and conditions are looked at."""
+"""Number of nodes that an entry counts as: it is read, and its verbs and conditions are compared."""
 
 
 @final
