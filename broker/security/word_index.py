@@ -23,7 +23,7 @@ VISITS_MAX: Final = 8000
 """Maximum nodes that literal names reach for one decision: about 2 ms if not compiled."""
 
 ENTRY_VISITS: Final = 2
-"""Number of nodes that an entry counts as: it is read, and its verbs and conditions are compared."""
+"""Number of nodes that an entry counts as: it is read, and its verbs and conditions compared."""
 
 
 @final
