@@ -19,7 +19,7 @@ def pictured() -> list[tuple[int, int, str, str]]:
             rows.index(y),
             columns.index(x),
             "".join(re.findall(r">(SUB-\d\d)<", text)),
-            "".join(re.findall(r"tiny\".*?>(.*?)<", text)),
+            "".join(re.findall(r"identity\".*?>(.*?)<", text)),
         )
         for y, x, text in cells
     ]
