@@ -32,6 +32,7 @@ from broker.parts import (
     audit_messages,
     audit_of,
     audit_watcher,
+    authenticator_of,
     declare,
     http_of,
     limits_of,
@@ -137,7 +138,10 @@ class App:
 
     def _own_login(self) -> Login:
         self.login = login_of(
-            self.settings, lambda text: self.container.watcher.noticed(text), self.accounts
+            self.settings,
+            lambda text: self.container.watcher.noticed(text),
+            self.accounts,
+            package=authenticator_of(self.settings),
         )
         self.login.tell_spray = self._tell_spray
         return self.login

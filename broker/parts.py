@@ -35,6 +35,7 @@ from storage.memory import MemoryStore
 if TYPE_CHECKING:
     from broker.http.server import HttpServer
     from broker.net.token_logins import TokenLogins
+    from broker.security.package_authenticator import NamedAuthenticator
 
 Notice: TypeAlias = Callable[[str], None]
 
@@ -104,14 +105,28 @@ def no_notice(text: str) -> None:
     """Say nothing: for a login that only checks the settings."""
 
 
+def authenticator_of(settings: Settings) -> NamedAuthenticator | None:
+    """Return the authenticator of a package, None without one. SettingsError if it is missing."""
+    if settings.authenticator is None:
+        return None
+    # others are spared the module
+    from broker.net.package_logins import load_authenticator
+
+    return load_authenticator(settings.authenticator)
+
+
 def login_of(
-    settings: Settings, notice: Notice = no_notice, table: AccountTable | None = None
+    settings: Settings,
+    notice: Notice = no_notice,
+    table: AccountTable | None = None,
+    *,
+    package: NamedAuthenticator | None = None,
 ) -> Login:
     """Return the check of logins. Raise SettingsError if the broker must not run so.
 
     `notice` is called with what the operator should know of it later. Users are those of the
-    settings and of `table`: before that is loaded, nobody may enter without a login, and
-    `settle_login` is to be called later.
+    settings, of `table` and of `package`: before the table is loaded, nobody may enter without a
+    login, and `settle_login` is to be called later.
     """
     login = Login(
         open_users(settings, table),
@@ -123,6 +138,7 @@ def login_of(
             if each.mechanisms is not None
         },
         tokens=tokens_of(settings, notice),
+        package=package,
     )
     if table is None or table.is_loaded:
         settle_login(settings, login)

@@ -220,7 +220,10 @@ def plan(app: App, wanted: Settings) -> Plan:
     ]
     fixed = _fixed(old, wanted, changed)
     settings = wanted.model_copy(update={name: getattr(old, name) for name in fixed})
-    login = login_of(settings, table=app.accounts)
+    package = None if app.login is None else app.login.package
+    login = login_of(
+        settings, table=app.accounts, package=None if package is None else package.chosen
+    )
     access = access_of(settings)
     limits = limits_of(settings)
     try:

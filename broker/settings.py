@@ -151,6 +151,7 @@ class Settings(GeneralAddressSettings):
     password_file: Path | None = None
 
     oauth: OauthSettings | None = None
+    authenticator: Annotated[str, Field(min_length=1)] | None = None
 
     # rights and limits of users; None: the rules of the built-in roles
     acl_file: Path | None = None

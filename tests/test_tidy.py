@@ -238,6 +238,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/links/authenticator.py": "what a login does, declared",
     "broker/security/entrance.py": "a record",
     "broker/security/scramp_parts.py": "calls of scramp; tests/unit/security/test_scram.py",
+    "broker/security/package_authenticator.py": "what a package does, declared",
     "broker/cli/application.py": "the table of commands; tests/interop/test_command_line.py",
     "broker/cli/conformance.py": "tests/conformance/test_command.py",
     "broker/cli/client.py": "tests/interop/test_command_line.py",

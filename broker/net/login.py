@@ -16,12 +16,14 @@ from broker.security.account import UsersError
 from broker.security.authenticate import is_loopback
 from broker.security.entrance import Entrance
 from broker.security.identity import ADMIN, APPLICATION, FOREVER, Identity
+from broker.security.package_authenticator import GROUP, NamedAuthenticator, VerifiedUser
 from broker.security.scram_verifier import ScramHash
 from broker.security.throttle import LoginThrottle
 from broker.security.turns import TooManyLogins, source_of
 from broker.security.users import Users
 
 if TYPE_CHECKING:
+    from broker.net.package_logins import PackageLogins
     from broker.net.token_logins import TokenLogins
     from broker.security.tokens import TokenClaims
 
@@ -36,7 +38,8 @@ class Login(Authenticator):
     `anonymous` too: many clients always send both. The name is shown to operators, and has no
     other effect. `plain_always` lists PLAIN even where others could read the password.
     `listed` are the only mechanisms of a listener, by its name, if its settings say which. `tokens`
-    judges tokens; None if none are taken.
+    judges tokens; None if none are taken. `package` checks the passwords of names that the users
+    file does not have; None if there is none.
     `scram_refused` says why a user's verifiers could not be stored; None if they could.
     `tell_spray` is called with a user, and the number of its failed logins that are to be reported.
     """
@@ -50,6 +53,7 @@ class Login(Authenticator):
         plain_always: bool = False,
         listed: Mapping[str, frozenset[str]] | None = None,
         tokens: TokenLogins | None = None,
+        package: NamedAuthenticator | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.users = users
@@ -61,10 +65,17 @@ class Login(Authenticator):
         self._clock: Final = SystemClock() if clock is None else clock
         self.checks: Final = PasswordChecks(self._verify, is_throttled=self.is_throttled)
         self.throttle: Final = LoginThrottle()
+        self.package: Final = None if package is None else self._package_logins(package)
         self.scram_refused: str | None = None
         self.tell_spray: Callable[[str, int], None] = _tell_nothing
         self._scram_is_loaded = False
         self._load_scram()
+
+    def _package_logins(self, package: NamedAuthenticator) -> PackageLogins:
+        # others are spared the module
+        from broker.net.package_logins import PackageLogins
+
+        return PackageLogins(package, is_throttled=self.is_throttled)
 
     def settle(self, *, anonymous: bool, all_administer: bool) -> None:
         """Let clients without a login in from now on, or not; all users are known now."""
@@ -112,7 +123,8 @@ class Login(Authenticator):
 
     def takes_any_name(self) -> bool:
         """Return whether PLAIN enters with any name and password."""
-        return self.anonymous and self.tokens is None and not self.users.exist()
+        others = self.tokens is not None or self.package is not None
+        return self.anonymous and not others and not self.users.exist()
 
     def mechanisms(self, entrance: Entrance) -> list[str]:
         """Return the mechanisms to list. A list is never empty (core 5.3.3.1).
@@ -135,12 +147,14 @@ class Login(Authenticator):
         """Return the mechanisms for a client, which chooses the first that it knows.
 
         Most clients prefer SCRAM, whether the user has a verifier for it or not: it is listed once
-        every user with a password has them, and its library is loaded.
+        every user with a password has them, and its library is loaded. Users of a package have
+        none, so that a listener then has SCRAM only if its settings say so.
         """
         if self.takes_any_name():
             return [PLAIN, ANONYMOUS]
         offered = [] if self.user_by_certificate(entrance) is None else [EXTERNAL]
-        if self._scram_is_loaded and self.users.everyone_has_scram():
+        is_apt = self.package is None or entrance.listener in self._listed
+        if is_apt and self._scram_is_loaded and self.users.everyone_has_scram():
             offered += SCRAM
         if self.takes_passwords(entrance):
             offered += [PLAIN] if self.tokens is None else [*TOKEN_MECHANISMS, PLAIN]
@@ -195,8 +209,31 @@ class Login(Authenticator):
             subject=claims.subject,
         )
 
+    def asks_package(self, user: str) -> bool:
+        """Return whether a package checks the password of `user`: the users file has no such name.
+
+        A local administrator can so log in while a directory cannot be reached.
+        """
+        return self.package is not None and not self.users.is_known(user)
+
+    def identity_by_package(self, found: VerifiedUser, mechanism: str = "") -> Identity | None:
+        """Return the identity of a user of a package; None if the users file has that name."""
+        if self.package is None or self.users.is_known(found.user):
+            return None
+        issuer = f"{GROUP}:{self.package.chosen.name}"
+        return Identity(
+            found.user,
+            roles=frozenset(found.roles),
+            mechanism=mechanism,
+            issuer=issuer,
+            subject=found.user,
+        )
+
     def _current_by_token(self, identity: Identity) -> Identity | None:
-        """Return who a client with a token is by now; None if that, or its user, is not valid."""
+        """Return who a client with a token is by now; None if that, or its user, is not valid.
+
+        A user of a package is one without an end: it stays until the users file has its name.
+        """
         until_ms, user = identity.valid_until_ms, identity.user
         if until_ms != FOREVER and self._clock.wall_ms() >= until_ms:
             return None
@@ -241,6 +278,12 @@ class Login(Authenticator):
         source = source_of(entrance.host)
         if self.is_throttled(source, user):
             raise TooManyLogins(refusal_of(source))
+        if self.package is not None and self.asks_package(user):
+            # no empty password: some directories take it for a login without a name
+            found = await self.package.verdict(user, password, entrance) if password else None
+            identity = None if found is None else self.identity_by_package(found)
+            self.note(source, user, success=identity is not None)
+            return identity
         known = self.users.recall(user, password)
         if not known:
             known = await self.checks.verdict(source, user, password)

@@ -89,7 +89,13 @@ class LoginExchange(Exchange):
         elif login.tokens is not None and looks_like_token(password):
             self._token_login(peer, PLAIN).ask(user, password)
         elif not self.refuse_throttled(peer, user):
-            if login.users.recall(user, password):
+            if login.package is not None and login.asks_package(user):
+                # others are spared the module
+                from broker.net.package_logins import PeerPackageAsker
+
+                asked = PeerPackageAsker(self, peer, user)
+                login.package.ask(user, password, self._entrance, asker=asked)
+            elif login.users.recall(user, password):
                 self.ended(peer, user, mechanism=PLAIN)
             else:
                 asker = PeerAsker(peer, self, user)

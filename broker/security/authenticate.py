@@ -28,8 +28,9 @@ def open_users(settings: Settings, table: AccountTable | None = None) -> Users:
 
 def admits_anonymous(settings: Settings, users: Users) -> bool:
     """Return whether clients without a password may enter. Raise as `anonymous_allowed` does."""
-    # an issuer of tokens has users, too
-    return anonymous_allowed(settings, users_exist=users.exist() or settings.oauth is not None)
+    # an issuer of tokens has users, too, and so has the authenticator of a package
+    others = settings.oauth is not None or settings.authenticator is not None
+    return anonymous_allowed(settings, users_exist=users.exist() or others)
 
 
 def anonymous_allowed(settings: Settings, *, users_exist: bool) -> bool:

@@ -38,6 +38,7 @@ NEED_RESTART = {
         "disk_free_min",
         "http",
         "audit",
+        "authenticator",
     ),
     *("disk_ballast", "memory_max", "address_prefixes"),
     *("pacing_backlog", "paging_window", "connection_loss_grace_ms", "event_log_max_events"),

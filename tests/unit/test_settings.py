@@ -28,6 +28,7 @@ WITHOUT_DEFAULT = {
     *(
         "users_file",
         "acl_file",
+        "authenticator",
         "allow_anonymous",
         "user",
         "password",
