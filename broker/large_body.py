@@ -12,8 +12,8 @@ from typing import Final
 from storage.records import StoredContent
 
 
-class LargeBodyKeeper:
-    """The registry of the contents that are in use."""
+class LargeBodyReferences:
+    """The references to contents, which keep them in the store."""
 
     @abstractmethod
     def hold(self, content: int) -> LargeBodyRef:
@@ -27,12 +27,12 @@ class LargeBodyKeeper:
 class LargeBodyRef:
     """A reference that keeps a content from being deleted, even if no stored message has it."""
 
-    def __init__(self, content: int, keeper: LargeBodyKeeper) -> None:
+    def __init__(self, content: int, references: LargeBodyReferences) -> None:
         self.content: Final = content
-        self._keeper: Final = keeper
+        self._references: Final = references
 
     def __del__(self) -> None:
-        self._keeper.let_go(self.content)
+        self._references.let_go(self.content)
 
 
 class LargeBody:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Coroutine
 from typing import Final
 
 from broker.journal import Journal, Waiter
-from broker.large_body import LargeBodyKeeper, LargeBodyRef
+from broker.large_body import LargeBodyRef, LargeBodyReferences
 from storage.api import ContentError, Store, StoreError
 
 SWEEP_PAUSE_S: Final = 0.5
 """Seconds for which an unused content waits for a sweep, so that more of them gather."""
 
 
-class LargeBodyStore(LargeBodyKeeper):
+class LargeBodyStore(LargeBodyReferences):
     """Begins contents, reads them, and has unused ones deleted."""
 
     def __init__(self, journal: Journal, store: Store) -> None:

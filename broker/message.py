@@ -135,7 +135,7 @@ class Message:
         arrived_ms: i64,
         expires_at_ms: i64,
         origin: Origin = NOWHERE,
-        particulars: OptionalFields | None = None,
+        optional_fields: OptionalFields | None = None,
     ) -> None:
         self.encoded: Final = encoded
         self.durable: Final = durable
@@ -145,10 +145,10 @@ class Message:
         self.arrived_ms: Final[i64] = arrived_ms
         self.expires_at_ms: Final[i64] = expires_at_ms
         self.origin: Final = origin
-        self.particulars: Final = particulars
+        self.optional_fields: Final = optional_fields
         size = i64(len(encoded))
-        if particulars is not None and particulars.large is not None:
-            size += i64(particulars.large.size)
+        if optional_fields is not None and optional_fields.large is not None:
+            size += i64(optional_fields.large.size)
         self.size: Final[i64] = size
 
     @property
@@ -161,27 +161,27 @@ class Message:
 
     @property
     def deliver_at_ms(self) -> i64:
-        return AT_ONCE if self.particulars is None else self.particulars.deliver_at_ms
+        return AT_ONCE if self.optional_fields is None else self.optional_fields.deliver_at_ms
 
     @property
     def group(self) -> str:
-        return "" if self.particulars is None else self.particulars.group
+        return "" if self.optional_fields is None else self.optional_fields.group
 
     @property
     def closes_group(self) -> bool:
-        return self.particulars is not None and self.particulars.closes_group
+        return self.optional_fields is not None and self.optional_fields.closes_group
 
     @property
     def large(self) -> LargeBody | None:
-        return None if self.particulars is None else self.particulars.large
+        return None if self.optional_fields is None else self.optional_fields.large
 
     @property
     def message_format(self) -> i64:
-        return 0 if self.particulars is None else self.particulars.message_format
+        return 0 if self.optional_fields is None else self.optional_fields.message_format
 
     @property
     def opaque(self) -> bool:
-        return self.particulars is not None and self.particulars.opaque
+        return self.optional_fields is not None and self.optional_fields.opaque
 
     def subject(self) -> str:
         """Return the properties' subject, empty if there is none. Each call searches for it."""
@@ -247,7 +247,7 @@ class Message:
             arrived_ms=self.arrived_ms,
             expires_at_ms=self.expires_at_ms,
             origin=self.origin,
-            particulars=self.particulars,
+            optional_fields=self.optional_fields,
         )
 
     def moved(self, encoded: bytes | None, *, expires: bool) -> Message:
@@ -264,7 +264,7 @@ class Message:
             arrived_ms=self.arrived_ms,
             expires_at_ms=self.expires_at_ms if expires else NEVER,
             origin=self.origin,
-            particulars=particulars_of(
+            optional_fields=optional_fields_of(
                 AT_ONCE,
                 self.group,
                 closes_group=self.closes_group,
@@ -310,7 +310,7 @@ def bytes_before_body(encoded: bytes, start: i64) -> i64:
     return at - start
 
 
-def particulars_of(
+def optional_fields_of(
     deliver_at_ms: i64,
     group: str,
     *,
@@ -338,7 +338,7 @@ def particulars_of(
     )
 
 
-def particulars_in(
+def optional_fields_in(
     sections: Sections,
     data: bytes,
     deliver_at_ms: i64,
@@ -346,13 +346,13 @@ def particulars_in(
     large: LargeBody | None = None,
     message_format: i64 = 0,
 ) -> OptionalFields | None:
-    """Like `particulars_of`, with the group that the properties in `data` name."""
+    """Like `optional_fields_of`, with the group that the properties in `data` name."""
     group = ""
     closes_group = False
     if sections.has_group:
         closes_group = sections.closes_group(data)
         group = sections.group_id(data) or ""
-    return particulars_of(
+    return optional_fields_of(
         deliver_at_ms,
         group,
         closes_group=closes_group,
@@ -382,7 +382,7 @@ def opaque_message(
         arrived_ms=arrived_ms,
         expires_at_ms=NEVER,
         origin=origin,
-        particulars=OptionalFields(large=large, message_format=message_format, opaque=True),
+        optional_fields=OptionalFields(large=large, message_format=message_format, opaque=True),
     )
 
 
@@ -407,7 +407,7 @@ def read_message(
         expires_at_ms = expires_at(
             ttl_ms=sections.ttl, absolute_ms=sections.absolute_expiry_time, arrived_ms=arrived_ms
         )
-    particulars: OptionalFields | None = None
+    optional_fields: OptionalFields | None = None
     if (
         sections.message_annotations >= 0
         or sections.has_group
@@ -415,7 +415,7 @@ def read_message(
         or message_format != 0
     ):
         deliver_at_ms = delivery_time(sections.annotation(data, DELIVERY_TIME))
-        particulars = particulars_in(
+        optional_fields = optional_fields_in(
             sections, data, deliver_at_ms, large=large, message_format=message_format
         )
     return Message(
@@ -426,7 +426,7 @@ def read_message(
         arrived_ms=arrived_ms,
         expires_at_ms=expires_at_ms,
         origin=origin,
-        particulars=particulars,
+        optional_fields=optional_fields,
     )
 
 

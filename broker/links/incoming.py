@@ -448,7 +448,7 @@ class ProducerEndpoint(IncomingOwner):
         node.leave(self._credit)
         made = self._dynamic_terminus
         if made is None:
-            node.note_departure()
+            node.note_use_ended()
         else:
             batch = self._container.journal.batch
             self._peer.dynamic.link_ended(made, self._link, batch, closed=closed, incoming=True)

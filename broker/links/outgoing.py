@@ -86,7 +86,7 @@ class CreditedConsumer(Consumer):
         header = message.header(
             entry.delivery_count, container.clock, acquired_before=entry.history is not None
         )
-        if message.particulars is not None:
+        if message.optional_fields is not None:
             self._deliver_particular(entry, header)
             return
         if link.sends_settled:
@@ -358,7 +358,7 @@ class ConsumerEndpoint(OutgoingOwner):
     def address(self) -> str:
         """Return the address that this link receives from, empty without a node."""
         if self._subscription is not None:
-            return self._subscription.interest.address.text
+            return self._subscription.spec.address.text
         return "" if self._node is None else self._node.address
 
     # -- from the link
@@ -495,4 +495,4 @@ class ConsumerEndpoint(OutgoingOwner):
             self._peer.dynamic.link_ended(made, self._link, batch, closed=closed, incoming=False)
             return
         for each in left:
-            each.note_departure()
+            each.note_use_ended()

@@ -62,7 +62,7 @@ class Recovery:
         """Restore a durable subscription, and bind it anew."""
         filters = in_force([filter_from(key, encoded) for key, encoded in stored.filters])
         address = self.merging.subscribed(stored.address)
-        interest = SubscriptionSpec(
+        spec = SubscriptionSpec(
             Address(address, TOPIC), filters.of(stored.excluded_publisher), filters.stated
         )
         terms = SubscriptionExpiry(
@@ -70,7 +70,7 @@ class Recovery:
             expiry_policy=stored.expiry_policy,
             timeout_s=stored.timeout_s,
         )
-        made = self._router.subscriptions.bring_back(stored, interest, terms, batch=self._batch)
+        made = self._router.subscriptions.bring_back(stored, spec, terms, batch=self._batch)
         if not made.is_over:
             self._queues[stored.queue] = made.queue
 

@@ -90,7 +90,7 @@ def check_name(holder: LinkRegistration | None) -> None:
         raise HeldExclusively(AttachVerdict.LINK_MEANS_ANOTHER.value)
 
 
-def _interest(peer: Peer, address: Address, request: ConsumeRequest) -> SubscriptionSpec:
+def _spec(peer: Peer, address: Address, request: ConsumeRequest) -> SubscriptionSpec:
     filters = request.filters
     return SubscriptionSpec(address, filters.of(peer.container_id), filters.stated)
 
@@ -106,11 +106,11 @@ def _meant(
     holder = peer.container.holder(peer.container_id, link_name)
     held = None if holder is None else holder.subscription
     said = None if holder is None else holder.traits
-    interest = _interest(peer, address, request)
+    spec = _spec(peer, address, request)
     there = subscriptions.find(row)
     demand_subscribing(peer, address, row, there=there, creates=request.creates)
     demand_link_name(peer, link_name)
-    verdict = subscriptions.check(request.traits, row, interest, link=said, held=held)
+    verdict = subscriptions.check(request.traits, row, spec, link=said, held=held)
     replaced = there
     if verdict is AttachVerdict.RESUME:
         assert there is not None
@@ -118,10 +118,10 @@ def _meant(
         # it ends with its backlog, since the topic or the selector is another (SUB-21)
         demand_subscription(peer, END, there)
         there = None
-    elif row.identity is None and held is not None and held.interest.is_like(interest):
+    elif row.identity is None and held is not None and held.spec.is_like(spec):
         there = held
     elif row.identity is None:
-        there = _kept(peer, link_name, interest)
+        there = _kept(peer, link_name, spec)
     if there is not None:
         for topic in there.queue.topics:
             router.check_consumable(topic, peer.id)
@@ -134,7 +134,7 @@ def _meant(
     if found is not None:
         router.check_consumable(found, peer.id)
     return subscriptions.begin(
-        row, interest, request.terms, topic=found, batch=batch, owner=peer.identity.user
+        row, spec, request.terms, topic=found, batch=batch, owner=peer.identity.user
     )
 
 
@@ -142,23 +142,23 @@ def _own(
     peer: Peer, link_name: str, request: ConsumeRequest, *, made: DynamicTerminus
 ) -> Subscription:
     """Return the subscription of the link that created a topic; it lasts as long as `made`."""
-    interest = _interest(peer, Address(made.node.address, TOPIC), request)
-    kept = _kept(peer, link_name, interest)
+    spec = _spec(peer, Address(made.node.address, TOPIC), request)
+    kept = _kept(peer, link_name, spec)
     if kept is not None:
         return kept
     lasting = made.expiry.terms
     terms = SubscriptionExpiry(expiry_policy=lasting.policy, timeout_s=lasting.timeout_s)
     router, batch = peer.container.router, peer.container.journal.batch
-    topic = router.topic_of(interest.address, batch)
+    topic = router.topic_of(spec.address, batch)
     return router.subscriptions.begin(
-        PRIVATE_ROW, interest, terms, topic=topic, batch=batch, owner=peer.identity.user
+        PRIVATE_ROW, spec, terms, topic=topic, batch=batch, owner=peer.identity.user
     )
 
 
-def _kept(peer: Peer, link_name: str, interest: SubscriptionSpec) -> Subscription | None:
-    """Return the subscription kept for that link name, if it has the same `interest`; else None."""
+def _kept(peer: Peer, link_name: str, spec: SubscriptionSpec) -> Subscription | None:
+    """Return the subscription kept for that link name, if it has the same `spec`; else None."""
     kept = peer.container.router.subscriptions.kept.find((peer.container_id, link_name))
-    return kept if kept is not None and kept.interest.is_like(interest) else None
+    return kept if kept is not None and kept.spec.is_like(spec) else None
 
 
 def source_of(
@@ -181,14 +181,14 @@ def source_of(
         capabilities.append(GLOBAL)
     terms = subscription.terms
     return Source(
-        address=address or subscription.interest.address.text,
+        address=address or subscription.spec.address.text,
         durable=terms.durability,
         expiry_policy=terms.expiry_policy if made is None else made.expiry.terms.policy,
         timeout=terms.timeout_s if made is None else made.expiry.terms.timeout_s,
         dynamic=made is not None,
         dynamic_node_properties=None if made is None else dynamic_properties(made.policy),
         distribution_mode=MOVE,
-        filter=subscription.interest.stated,
+        filter=subscription.spec.stated,
         default_outcome=default_outcome,
         outcomes=list(OUTCOMES),
         capabilities=capabilities,

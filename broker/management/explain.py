@@ -118,18 +118,18 @@ class Explanations:
         told["subscription"] = None if row.identity is None else identity_of(row.identity)
         holder = self._container.holder(container_id, name)
         there = self._container.router.subscriptions.find(row)
-        interest = self._interest(request, container_id, address)
-        standing = SubscriptionState(link=None if holder is None else holder.traits)
+        spec = self._spec(request, container_id, address)
+        state = SubscriptionState(link=None if holder is None else holder.traits)
         if there is not None:
-            standing = SubscriptionState(
-                link=standing.link,
+            state = SubscriptionState(
+                link=state.link,
                 exists=True,
                 is_shared=there.is_shared,
-                wants_the_same=not facts.has_source or there.interest.is_like(interest),
+                wants_the_same=not facts.has_source or there.spec.is_like(spec),
                 consumers=len(there.queue.consumers.attached),
                 holds=holder is not None and holder.subscription is there,
             )
-        verdict = judge(facts, standing)
+        verdict = judge(facts, state)
         told["verdict"] = verdict.value
         if verdict in REFUSALS:
             _refuse(told, LinkFault(RESOURCE_LOCKED, verdict.value))
@@ -158,7 +158,7 @@ class Explanations:
             raise NoSuchNode(f"no {kind} {name}, and it may not be created")
         return f"the {kind} {name}, which is created"
 
-    def _interest(self, request: Request, container_id: str, address: Address) -> SubscriptionSpec:
+    def _spec(self, request: Request, container_id: str, address: Address) -> SubscriptionSpec:
         text = request.text("selector", "")
         selector = parse_selector(text) if text else None
         excluded = container_id if request.flag("no_local") else ""

@@ -74,7 +74,7 @@ class ReturnRights:
 
     def demand_subscription(self, subscription: Subscription) -> None:
         """Raise Denied unless the caller may send to all topics of `subscription`."""
-        address = subscription.interest.address.of_kind(TOPIC)
+        address = subscription.spec.address.of_kind(TOPIC)
         if address.is_temporary:
             self._demand(node_resource(address))
         else:

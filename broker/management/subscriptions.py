@@ -46,7 +46,7 @@ def record_of(subscription: Subscription) -> SubscriptionRecord:
     """Return the attributes of a named `subscription`."""
     identity = subscription.identity
     assert identity is not None
-    queue, wanted = subscription.queue, subscription.interest.filter
+    queue, wanted = subscription.queue, subscription.spec.filter
     selector = None if wanted is None else wanted.selector
     return SubscriptionRecord(
         name=identity[1],
@@ -55,7 +55,7 @@ def record_of(subscription: Subscription) -> SubscriptionRecord:
         container_id=identity[0],
         durable=identity[2],
         shared=subscription.is_shared,
-        address=subscription.interest.address.text,
+        address=subscription.spec.address.text,
         selector=None if selector is None else selector.text,
         no_local=wanted is not None and wanted.excluded_publisher != "",
         messages=int(queue.backlogs.waiting),

@@ -144,7 +144,7 @@ class UserEntity(Entity):
             except UsersError as error:
                 return Response(status=CONFLICT, description=str(error))
             done = "added" if new else "changed the password of"
-            self._router.notices.append(f"{_asker(caller)} {done} user {name}")
+            self._router.notices.append(f"{_requester(caller)} {done} user {name}")
             facts = {
                 "created": new,
                 "file": str(accounts.users.file),
@@ -190,7 +190,7 @@ class UserEntity(Entity):
             except UsersError as error:
                 return Response(status=CONFLICT, description=str(error))
             if changed is not False:
-                self._router.notices.append(f"{_asker(caller)} {done} user {name}")
+                self._router.notices.append(f"{_requester(caller)} {done} user {name}")
             facts = {"changed": changed is not False, "file": str(users.file)}
             return Response(body={**_record_of(users, name).as_map(), **facts})
 
@@ -211,7 +211,7 @@ class UserEntity(Entity):
                 await self._changed(partial(users.remove, name))
             except UsersError as error:
                 return Response(status=CONFLICT, description=str(error))
-            self._router.notices.append(f"{_asker(caller)} removed user {name}")
+            self._router.notices.append(f"{_requester(caller)} removed user {name}")
             return Response(body={"file": str(users.file), "source": source})
 
         return Later(answer)
@@ -261,6 +261,6 @@ def _texts_in(request: Request, name: str, at_most: int) -> list[str] | None:
     return None if request.arguments.get(name) is None else request.texts(name, at_most=at_most)
 
 
-def _asker(caller: Caller) -> str:
+def _requester(caller: Caller) -> str:
     """Return the user and address of the requester, as the log names them."""
     return f"{caller.identity.name()} at {caller.address}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from broker.amqp.sasl import PLAIN
 from broker.links.authenticator import LoginRefused
 from broker.links.peer import Peer
-from broker.net.token_logins import TokenAsker, TokenLogins, TokenUnchecked, TokenVerdict
+from broker.net.token_logins import PendingTokenLogin, TokenLogins, TokenUnchecked, TokenVerdict
 from broker.security.bearer import BearerError, error_challenge, read_bearer
 from broker.security.tokens import TokenClaims, TokenRefused
 from broker.security.turns import TooManyLogins
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from broker.net.login_exchange import LoginExchange
 
 
-class BearerLogin(TokenAsker):
+class BearerLogin(PendingTokenLogin):
     """A client that sends a token. Its name, if it sends one, must be that of the token.
 
     The failures of a client without a name count for its token, so that one bad token does not
@@ -57,7 +57,7 @@ class BearerLogin(TokenAsker):
             tokens.ask(token, self)
             self._is_waiting = True
 
-    def told(self, verdict: TokenVerdict) -> None:
+    def conclude(self, verdict: TokenVerdict) -> None:
         if self._peer.connection.is_over:
             return
         self._take(verdict)
@@ -98,9 +98,9 @@ def name_of(token: str) -> str:
 
 async def verdict_on(token: str, tokens: TokenLogins) -> TokenClaims:
     """Return the claims of `token`. LoginRefused if it is wrong, TooManyLogins if not checked."""
-    asker = FutureTokenAsker()
-    tokens.ask(token, asker)
-    verdict = await asker.verdict
+    pending = AwaitedTokenLogin()
+    tokens.ask(token, pending)
+    verdict = await pending.verdict
     if isinstance(verdict, TokenUnchecked):
         raise TooManyLogins(str(verdict))
     if isinstance(verdict, TokenRefused):
@@ -108,7 +108,7 @@ async def verdict_on(token: str, tokens: TokenLogins) -> TokenClaims:
     return verdict
 
 
-class FutureTokenAsker(TokenAsker):
+class AwaitedTokenLogin(PendingTokenLogin):
     """A coroutine that waits for the verdict."""
 
     def __init__(self) -> None:
@@ -116,6 +116,6 @@ class FutureTokenAsker(TokenAsker):
             asyncio.get_running_loop().create_future()
         )
 
-    def told(self, verdict: TokenVerdict) -> None:
+    def conclude(self, verdict: TokenVerdict) -> None:
         if not self.verdict.done():
             self.verdict.set_result(verdict)

@@ -98,8 +98,8 @@ class LoginExchange(Exchange):
             elif login.users.recall(user, password):
                 self.ended(peer, user, mechanism=PLAIN)
             else:
-                asker = PeerAsker(peer, self, user)
-                login.checks.ask(self._source, user, password, asker=asker)
+                pending = PeerLogin(peer, self, user)
+                login.checks.ask(self._source, user, password, pending=pending)
 
     # -- tokens
 
@@ -176,7 +176,7 @@ class LoginExchange(Exchange):
         peer.undecided(refusal_of(self._source))
 
 
-class PeerAsker(PendingLogin):
+class PeerLogin(PendingLogin):
     """A connection that waits for the verdict on its password."""
 
     def __init__(self, peer: Peer, exchange: LoginExchange, user: str) -> None:
@@ -187,7 +187,7 @@ class PeerAsker(PendingLogin):
     def is_gone(self) -> bool:
         return self._peer.connection.is_over
 
-    def told(self, verdict: PasswordVerdict) -> None:
+    def conclude(self, verdict: PasswordVerdict) -> None:
         peer = self._peer
         if verdict is PasswordVerdict.RIGHT:
             self._exchange.ended(peer, self._user, mechanism=PLAIN)

@@ -32,11 +32,11 @@ class PendingLogin(ABC):
         """Return whether the login has ended, so that it needs no verdict."""
 
     @abstractmethod
-    def told(self, verdict: PasswordVerdict) -> None:
+    def conclude(self, verdict: PasswordVerdict) -> None:
         """Take the verdict. Called once, in the event loop."""
 
 
-class FutureAsker(PendingLogin):
+class AwaitedLogin(PendingLogin):
     """A coroutine that waits for the verdict."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class FutureAsker(PendingLogin):
     def is_gone(self) -> bool:
         return self.verdict.done()
 
-    def told(self, verdict: PasswordVerdict) -> None:
+    def conclude(self, verdict: PasswordVerdict) -> None:
         if not self.verdict.done():
             self.verdict.set_result(verdict)
 
@@ -59,12 +59,12 @@ class Check:
 
     def __init__(self, credentials: Credentials) -> None:
         self.credentials: Final = credentials
-        self.askers: Final[list[PendingLogin]] = []
+        self.logins: Final[list[PendingLogin]] = []
 
-    def tell(self, verdict: PasswordVerdict) -> None:
+    def conclude(self, verdict: PasswordVerdict) -> None:
         """Give `verdict` to every login of this check."""
-        for asker in self.askers:
-            asker.told(verdict)
+        for pending in self.logins:
+            pending.conclude(verdict)
 
 
 def checks_at_once(cores: int | None = None) -> int:
@@ -95,8 +95,8 @@ class PasswordChecks:
         self._running = 0
         self._at_once: Final = checks_at_once()
 
-    def ask(self, source: str, user: str, password: str, *, asker: PendingLogin) -> None:
-        """Give `asker` the verdict on this password later; UNCHECKED if too many checks wait."""
+    def ask(self, source: str, user: str, password: str, *, pending: PendingLogin) -> None:
+        """Give `pending` the verdict on this password later; UNCHECKED if too many checks wait."""
         credentials = (source, user, password)
         check = self._waiting.get(credentials)
         if check is None:
@@ -104,15 +104,15 @@ class PasswordChecks:
             displaced = self._turns.put(source, user, check)
             if displaced is not None:
                 del self._waiting[displaced.credentials]
-                displaced.tell(PasswordVerdict.UNCHECKED)
-        check.askers.append(asker)
+                displaced.conclude(PasswordVerdict.UNCHECKED)
+        check.logins.append(pending)
         self._go_on()
 
     async def verdict(self, source: str, user: str, password: str) -> bool:
         """Return whether the password is right. Raise TooManyLogins if it was not checked."""
-        asker = FutureAsker()
-        self.ask(source, user, password, asker=asker)
-        verdict = await asker.verdict
+        pending = AwaitedLogin()
+        self.ask(source, user, password, pending=pending)
+        verdict = await pending.verdict
         if verdict is PasswordVerdict.UNCHECKED:
             raise TooManyLogins(refusal_of(source))
         return verdict is PasswordVerdict.RIGHT
@@ -122,12 +122,12 @@ class PasswordChecks:
         while self._running < self._at_once and len(self._turns):
             check = self._turns.take()
             del self._waiting[check.credentials]
-            if all(asker.is_gone() for asker in check.askers):
+            if all(pending.is_gone() for pending in check.logins):
                 continue
             source, user, password = check.credentials
             # asked now, as logins that were checked since this one came may have failed
             if self._is_throttled is not None and self._is_throttled(source, user):
-                check.tell(PasswordVerdict.UNCHECKED)
+                check.conclude(PasswordVerdict.UNCHECKED)
                 continue
             self._running += 1
             done = asyncio.get_running_loop().run_in_executor(None, self._verify, user, password)
@@ -140,9 +140,9 @@ class PasswordChecks:
             asyncio.get_running_loop().call_exception_handler(
                 {"message": "a password check failed", "exception": error}
             )
-            check.tell(PasswordVerdict.UNCHECKED)
+            check.conclude(PasswordVerdict.UNCHECKED)
         else:
-            check.tell(PasswordVerdict.RIGHT if done.result() else PasswordVerdict.WRONG)
+            check.conclude(PasswordVerdict.RIGHT if done.result() else PasswordVerdict.WRONG)
         self._go_on()
 
 

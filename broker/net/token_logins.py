@@ -41,11 +41,11 @@ class TokenUnchecked(Exception):  # noqa: N818 - as refusals are named in this p
 TokenVerdict: TypeAlias = TokenClaims | TokenRefused | TokenUnchecked
 
 
-class TokenAsker(ABC):
+class PendingTokenLogin(ABC):
     """A login that waits for the verdict on its token."""
 
     @abstractmethod
-    def told(self, verdict: TokenVerdict) -> None:
+    def conclude(self, verdict: TokenVerdict) -> None:
         """Take the verdict. Called once, in the event loop, perhaps within `ask`."""
 
 
@@ -70,7 +70,7 @@ class TokenLogins:
         self._source.check()
         self._verifier = TokenVerifier(settings)
         self._keys: Final = KeyRing()
-        self._waiting: list[tuple[str, TokenAsker]] = []
+        self._waiting: list[tuple[str, PendingTokenLogin]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._fetched_ms: int | None = None
@@ -89,8 +89,8 @@ class TokenLogins:
             self._timer.cancel()
         self._loop = None
         waiting, self._waiting = self._waiting, []
-        for _, asker in waiting:
-            asker.told(TokenUnchecked("the broker is stopping"))
+        for _, pending in waiting:
+            pending.conclude(TokenUnchecked("the broker is stopping"))
 
     def look(self) -> None:
         """Fetch the keys now, and forget those that are no longer published."""
@@ -109,21 +109,21 @@ class TokenLogins:
         self._verifier = other._verifier
         self.look()
 
-    def ask(self, token: str, asker: TokenAsker) -> None:
-        """Give `asker` the verdict on `token`, at once if its key is known."""
+    def ask(self, token: str, pending: PendingTokenLogin) -> None:
+        """Give `pending` the verdict on `token`, at once if its key is known."""
         verdict = self._verdict(token)
         if not isinstance(verdict, UnknownKey):
-            asker.told(verdict)
+            pending.conclude(verdict)
             return
         if not self._is_fetching and self._may_fetch():
             self._fetch()
         if not self._is_fetching:
             # A key that was published after the last fetch may be right: the client tries again.
-            asker.told(TokenUnchecked(f"{verdict}; {self._problem or 'they were just read'}"))
+            pending.conclude(TokenUnchecked(f"{verdict}; {self._problem or 'they were just read'}"))
         elif len(self._waiting) >= WAITING_MAX:
-            asker.told(TokenUnchecked(f"{WAITING_MAX} tokens wait for the issuer's keys"))
+            pending.conclude(TokenUnchecked(f"{WAITING_MAX} tokens wait for the issuer's keys"))
         else:
-            self._waiting.append((token, asker))
+            self._waiting.append((token, pending))
 
     def _verdict(self, token: str) -> TokenVerdict:
         now_ms, wall_ms = int(self._clock.now_ms()), int(self._clock.wall_ms())
@@ -185,8 +185,8 @@ class TokenLogins:
 
     def _answer_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for token, asker in waiting:
+        for token, pending in waiting:
             verdict = self._verdict(token)
             if isinstance(verdict, UnknownKey) and self._problem:
                 verdict = TokenUnchecked(f"{verdict}; {self._problem}")
-            asker.told(verdict)
+            pending.conclude(verdict)

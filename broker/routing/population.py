@@ -49,7 +49,7 @@ class Candidate:
     def look(self, now_ms: i64) -> bool:
         """Check the node; return whether it has been unused for as long as its address asks for."""
         node = self.node
-        used = node.published + node.departures
+        used = node.published + node.uses_ended
         if not node.is_unused():
             self.since_ms = IN_USE
         elif self.since_ms == IN_USE or used != self.seen:

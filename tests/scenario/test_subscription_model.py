@@ -260,7 +260,7 @@ def facts_of(each: Subscription) -> tuple[bool, str, int, int]:
     queue = each.queue
     return (
         each.is_shared,
-        each.interest.address.text,
+        each.spec.address.text,
         len(queue.consumers.attached),
         int(queue.backlogs.waiting),
     )

@@ -8,7 +8,7 @@ from librt.strings import BytesWriter
 from broker.amqp.composite import FieldWriter
 from broker.amqp.descriptors import DATA, PROPERTIES
 from broker.amqp.encode import put_binary, put_descriptor
-from broker.message import AT_ONCE, NEVER, Message, Origin, particulars_of
+from broker.message import AT_ONCE, NEVER, Message, Origin, optional_fields_of
 from broker.routing.addresses.address import Address
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.addresses.prefixes import Prefixes
@@ -60,7 +60,7 @@ def new_message(
         arrived_ms=arrived_ms,
         expires_at_ms=expires_at_ms,
         origin=Origin(publisher, key),
-        particulars=particulars_of(deliver_at_ms, group, closes_group=closes_group),
+        optional_fields=optional_fields_of(deliver_at_ms, group, closes_group=closes_group),
     )
 
 
@@ -197,10 +197,10 @@ class Routing:
     def subscribe(self, topic: Topic, consumer: RecordingConsumer) -> Queue:
         """Return the queue of a private subscription for `consumer`, with its filter (SUB-01)."""
         subscriptions = self.router.subscriptions
-        interest = SubscriptionSpec(Address(topic.address), consumer.filter)
+        spec = SubscriptionSpec(Address(topic.address), consumer.filter)
         consumer.filter = None
         subscription = subscriptions.begin(
-            PRIVATE_ROW, interest, SubscriptionExpiry(), topic=topic, batch=self.batch
+            PRIVATE_ROW, spec, SubscriptionExpiry(), topic=topic, batch=self.batch
         )
         subscriptions.join(subscription, consumer)
         return subscription.queue

@@ -1,11 +1,11 @@
 """References to large bodies, and bodies that are not yet saved."""
 
-from broker.large_body import LargeBody, LargeBodyKeeper, LargeBodyRef
+from broker.large_body import LargeBody, LargeBodyRef, LargeBodyReferences
 from storage.records import StoredContent
 
 
-class Recorder(LargeBodyKeeper):
-    """A keeper that records the contents that were let go."""
+class Recorder(LargeBodyReferences):
+    """References to contents; it records those that were let go."""
 
     def __init__(self) -> None:
         self.let_go_of: list[int] = []
@@ -18,14 +18,14 @@ class Recorder(LargeBodyKeeper):
 
 
 def test_a_hold_ends_with_the_last_body_that_has_it() -> None:
-    keeper = Recorder()
+    references = Recorder()
     stored = StoredContent(number=7, size=100, beginning=b"x")
-    one = LargeBody(stored, keeper.hold(7), is_saved=True)
+    one = LargeBody(stored, references.hold(7), is_saved=True)
     other = one
     del one
-    assert keeper.let_go_of == []
+    assert references.let_go_of == []
     del other
-    assert keeper.let_go_of == [7]
+    assert references.let_go_of == [7]
 
 
 def test_whoever_waits_is_told_once_it_is_saved() -> None:

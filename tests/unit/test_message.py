@@ -315,7 +315,7 @@ def test_an_annotated_message_keeps_its_delivery_time_and_an_expired_one_has_non
         ttl_ms=5,
         arrived_ms=0,
         expires_at_ms=5,
-        particulars=OptionalFields(deliver_at_ms=MOMENT),
+        optional_fields=OptionalFields(deliver_at_ms=MOMENT),
     )
     assert message.annotated(ANNOTATIONS[3:]).deliver_at_ms == MOMENT
     assert message.moved(None, expires=False).deliver_at_ms == AT_ONCE

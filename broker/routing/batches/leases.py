@@ -157,7 +157,7 @@ class Leases:
         queue = lease.queue
         if lease.subscription is None:
             queue.detach_consumer(lease, queue, batch)
-            queue.note_departure()
+            queue.note_use_ended()
         else:
             how = ConsumerDetach(
                 Ending.CONNECTION_LOST, connection=-1, session=-1, key=("", lease.name)

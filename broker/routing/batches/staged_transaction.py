@@ -111,7 +111,7 @@ class StagedTransaction(Node):
         super().leave(producer)
         if producer in self.target.producers:
             self.target.producers.remove(producer)
-        self.target.note_departure()
+        self.target.note_use_ended()
         if not self.producers and not self.numbers:
             self._sink.forget(self)
 

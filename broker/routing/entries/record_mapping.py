@@ -7,8 +7,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from broker.amqp.sections import split
-from broker.large_body import LargeBody, LargeBodyKeeper
-from broker.message import AT_ONCE, NOWHERE, Message, Origin, opaque_message, particulars_in
+from broker.large_body import LargeBody, LargeBodyReferences
+from broker.message import AT_ONCE, NOWHERE, Message, Origin, opaque_message, optional_fields_in
 from broker.routing.entries.entry import QueueEntry
 from storage.records import StoredMessage
 
@@ -53,16 +53,16 @@ def as_stored(entry: QueueEntry, queue: str, deliver_at_ms: i64 = AT_ONCE) -> St
 
 
 def as_message(
-    stored: StoredMessage, origin: Origin = NOWHERE, keeper: LargeBodyKeeper | None = None
+    stored: StoredMessage, origin: Origin = NOWHERE, references: LargeBodyReferences | None = None
 ) -> Message:
     """Return the message of a record, which came from `origin`.
 
-    `keeper` is asked to hold its large body, if it has one.
+    `references` is asked to hold its large body, if it has one.
     """
     encoded = stored.encoded
     large: LargeBody | None = None
-    if stored.content is not None and keeper is not None:
-        hold = keeper.hold(int(stored.content.number))
+    if stored.content is not None and references is not None:
+        hold = references.hold(int(stored.content.number))
         large = LargeBody(stored.content, hold, is_saved=True)
     if stored.opaque:
         return opaque_message(
@@ -81,7 +81,7 @@ def as_message(
         arrived_ms=stored.arrived_ms,
         expires_at_ms=stored.expires_at_ms,
         origin=origin,
-        particulars=particulars_in(
+        optional_fields=optional_fields_in(
             sections,
             encoded,
             stored.deliver_at_ms,

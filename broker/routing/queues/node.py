@@ -35,7 +35,7 @@ class Node(TimerCallback):
     (TMP-03), -1 for every other node. Messages are sent through `duplicates` if duplicates are
     to be detected here; else it is None. `outlived` is set once the link that made a dynamic node
     is gone: the condition on which the node is deleted. `creator` is the user for whom it was
-    created, None for none; the store keeps it. `departures` counts links that have left,
+    created, None for none; the store keeps it. `uses_ended` counts links that have left,
     so that use between two looks for unused nodes is noticed. `staged` messages, of
     `staged_bytes`, will be put here by the commits of their sinks (`staged_transaction.py`);
     `posted` messages, of `posted_bytes`, by those of their transactions (`transaction.py`).
@@ -63,7 +63,7 @@ class Node(TimerCallback):
         self.may_store: Final = owner < 0 and self.durability is not Durability.TRANSIENT
         self.producers: Final[list[Producer]] = []
         self.published: i64 = 0
-        self.departures: i64 = 0
+        self.uses_ended: i64 = 0
         self.staged: i64 = 0
         self.staged_bytes: i64 = 0
         self.posted: i64 = 0
@@ -141,12 +141,12 @@ class Node(TimerCallback):
         pacing.fell(self.backlog())
         return pacing.is_waited_for()
 
-    def note_departure(self) -> None:
+    def note_use_ended(self) -> None:
         """Note that a link, or a message of a dynamic node, has left: perhaps the last one.
 
         The next round deletes the node if so: the caller may be in the middle of other work.
         """
-        self.departures += 1
+        self.uses_ended += 1
         if self.outlived is not None:
             self.context.rounds.left.append(self)
 

@@ -7,7 +7,7 @@ from typing import Final, final
 
 from mypy_extensions import i64, trait
 
-from broker.large_body import LargeBodyKeeper
+from broker.large_body import LargeBodyReferences
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.context import RoutingContext
 from broker.routing.credit.commit_delay import CommitDelay
@@ -43,7 +43,7 @@ class NodeContext:
     """
 
     observer_choice: ObserverChoice | None = None
-    bodies: LargeBodyKeeper | None = None
+    bodies: LargeBodyReferences | None = None
     _last_stored_number: i64 = 0
 
     def __init__(

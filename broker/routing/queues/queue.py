@@ -120,7 +120,7 @@ class Queue(Consumable, Wakeable):
             backlog = self.backlog_of(message.priority)
         entry = QueueEntry(self, message, backlog.next_position)
         self.published += 1
-        deliver_at_ms = AT_ONCE if message.particulars is None else message.deliver_at_ms
+        deliver_at_ms = AT_ONCE if message.optional_fields is None else message.deliver_at_ms
         if deliver_at_ms != AT_ONCE and deliver_at_ms <= self.context.clock.wall_ms():
             deliver_at_ms = AT_ONCE
         persistence = self.persistence
@@ -154,7 +154,7 @@ class Queue(Consumable, Wakeable):
         """Append `entry` to `backlog`, the last one to be delivered."""
         self.backlogs.append(entry, backlog)
         message = entry.message
-        if message.particulars is not None and message.group:
+        if message.optional_fields is not None and message.group:
             self.delivery.join_group(entry)
         if not self.is_woken:
             self.wake()
@@ -222,7 +222,7 @@ class Queue(Consumable, Wakeable):
         backlog.bring_in(entry)
         message = entry.message
         self.context.memory.enters(message)
-        if entry.group is None and message.particulars is not None and message.group:
+        if entry.group is None and message.optional_fields is not None and message.group:
             self.delivery.join_group(entry)
         if message.expires_at_ms != NEVER:
             self.state.expire(entry, backlog, batch)
@@ -361,7 +361,7 @@ class Queue(Consumable, Wakeable):
         if entry.stored_number != NOT_STORED and not state.is_deleted:
             self.persistence.forget(entry, batch, consumed=consumed)
         if self.outlived is not None:
-            self.note_departure()
+            self.note_use_ended()
 
     # -- time
 
@@ -470,7 +470,7 @@ class Queue(Consumable, Wakeable):
             if page.groups is not None:
                 self.delivery.drop_from_groups(list(page.groups.values()))
         if dropped > 0 and self.outlived is not None:
-            self.note_departure()
+            self.note_use_ended()
         return dropped
 
     # -- the node

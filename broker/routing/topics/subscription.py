@@ -185,7 +185,7 @@ A lookup that finds nothing, MISSING, is refused with amqp:not-found instead (SU
 """
 
 
-def judge(asked: SubscriptionTraits, standing: SubscriptionState) -> AttachVerdict:
+def judge(asked: SubscriptionTraits, state: SubscriptionState) -> AttachVerdict:
     """Judge an attach by SUB-21, SUB-22, SUB-26 and SUB-38, in the order of SUB-40.
 
     Lookups are SUB-09 to SUB-12.
@@ -193,23 +193,23 @@ def judge(asked: SubscriptionTraits, standing: SubscriptionState) -> AttachVerdi
     If the verdict is no refusal and a live link has the name, the attach steals that link; but a
     lookup steals none, and no link is stolen whose subscription would have to begin anew.
     """
-    link = standing.link
+    link = state.link
     if not asked.has_source:
-        if not standing.exists:
+        if not state.exists:
             return AttachVerdict.MISSING
         return AttachVerdict.FOUND if link is None else AttachVerdict.LINK_IN_USE
     if link is not None and asked.differ_from(link):
         return AttachVerdict.LINK_MEANS_ANOTHER
-    if not standing.exists:
+    if not state.exists:
         return AttachVerdict.BEGIN
-    if standing.is_shared != asked.is_shared:
-        return AttachVerdict.SHARED_BY_OTHERS if standing.is_shared else AttachVerdict.NOT_SHARED
-    others = standing.consumers - (1 if standing.holds else 0)
+    if state.is_shared != asked.is_shared:
+        return AttachVerdict.SHARED_BY_OTHERS if state.is_shared else AttachVerdict.NOT_SHARED
+    others = state.consumers - (1 if state.holds else 0)
     if not asked.is_shared and others > 0:
         return AttachVerdict.CONSUMED_BY_ANOTHER
-    if standing.wants_the_same:
+    if state.wants_the_same:
         return AttachVerdict.RESUME
-    return AttachVerdict.BEGIN_ANEW if standing.consumers == 0 else AttachVerdict.WANTED_OTHERWISE
+    return AttachVerdict.BEGIN_ANEW if state.consumers == 0 else AttachVerdict.WANTED_OTHERWISE
 
 
 @final
@@ -289,7 +289,7 @@ class Subscription(Expiring):
         *,
         identity: SubscriptionIdentity | None,
         is_shared: bool,
-        interest: SubscriptionSpec,
+        spec: SubscriptionSpec,
         terms: SubscriptionExpiry,
         queue: Queue,
         grace_ms: i64 = 0,
@@ -299,7 +299,7 @@ class Subscription(Expiring):
         self.identity: Final = identity
         self.owner = owner
         self.is_shared: Final = is_shared
-        self.interest: Final = interest
+        self.spec: Final = spec
         self.terms: Final = terms
         self.queue: Final = queue
         self.expiry: Final = Expiry(

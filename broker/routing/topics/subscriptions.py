@@ -85,7 +85,7 @@ class Subscriptions:
         self,
         asked: SubscriptionTraits,
         row: AttachRule,
-        interest: SubscriptionSpec | None,
+        spec: SubscriptionSpec | None,
         *,
         link: SubscriptionTraits | None,
         held: Subscription | None,
@@ -93,21 +93,21 @@ class Subscriptions:
         """Judge an attach; raise HeldExclusively or NoSuchNode if it is refused.
 
         `link` has the traits of the live link of its name, and `held` is the subscription from
-        which that link consumes; None without one. `interest` is None for a lookup.
+        which that link consumes; None without one. `spec` is None for a lookup.
         """
         there = self.find(row)
         if there is None:
-            standing = SubscriptionState(link=link)
+            state = SubscriptionState(link=link)
         else:
-            standing = SubscriptionState(
+            state = SubscriptionState(
                 link=link,
                 exists=True,
                 is_shared=there.is_shared,
-                wants_the_same=interest is None or there.interest.is_like(interest),
+                wants_the_same=spec is None or there.spec.is_like(spec),
                 consumers=i64(len(there.queue.consumers.attached)),
                 holds=held is there,
             )
-        verdict = judge(asked, standing)
+        verdict = judge(asked, state)
         if verdict is AttachVerdict.MISSING:
             raise NoSuchNode("no durable subscription of this name")
         if verdict in REFUSALS:
@@ -143,7 +143,7 @@ class Subscriptions:
     def begin(
         self,
         row: AttachRule,
-        interest: SubscriptionSpec,
+        spec: SubscriptionSpec,
         terms: SubscriptionExpiry,
         *,
         topic: Topic | None,
@@ -153,7 +153,7 @@ class Subscriptions:
         """Begin a subscription; one of the same identity ends with its backlog (SUB-21).
 
         That one has no consumers: `check` has made sure of it. `topic` is the one that
-        `Router.topic_of` returned for the address of `interest`. Raise InvalidAddress or
+        `Router.topic_of` returned for the address of `spec`. Raise InvalidAddress or
         LimitReached; then nothing has changed.
         """
         router = self._router
@@ -165,19 +165,19 @@ class Subscriptions:
         if identity is not None and there is None and i64(len(self.named)) >= self._max:
             raise LimitReached(f"the broker has its {self._max} named subscriptions")
         stored_as = SUBSCRIPTION_PREFIX + secrets.token_urlsafe(16) if is_durable else ""
-        queue = self._new_queue(interest, topic, stored_as, identity=identity)
-        router.bind(interest.address, interest.filter, queue, topic=topic)
+        queue = self._new_queue(spec, topic, stored_as, identity=identity)
+        router.bind(spec.address, spec.filter, queue, topic=topic)
         dropped: i64 = 0
         if there is not None:
-            dropped = self._make_way(there, interest, batch)
+            dropped = self._make_way(there, spec, batch)
         subscription = Subscription(
             self,
             identity=identity,
             is_shared=row.use is SubscriptionKind.SHARED,
-            interest=interest,
+            spec=spec,
             terms=terms,
             queue=queue,
-            grace_ms=self._grace_ms if identity is None and has_grace(interest.address) else 0,
+            grace_ms=self._grace_ms if identity is None and has_grace(spec.address) else 0,
             begun_on=batch.page if is_durable else -1,
             owner=owner,
         )
@@ -192,7 +192,7 @@ class Subscriptions:
 
     def _new_queue(
         self,
-        interest: SubscriptionSpec,
+        spec: SubscriptionSpec,
         topic: Topic | None,
         stored_as: str,
         *,
@@ -200,8 +200,8 @@ class Subscriptions:
     ) -> Queue:
         router = self._router
         return Queue(
-            address=interest.address.text if topic is None else topic.address,
-            policy=router.policy_of(interest.address.text) if topic is None else topic.policy,
+            address=spec.address.text if topic is None else topic.address,
+            policy=router.policy_of(spec.address.text) if topic is None else topic.policy,
             context=router.context,
             owner=-1 if topic is None else topic.owner,
             is_subscription=True,
@@ -212,7 +212,7 @@ class Subscriptions:
     def bring_back(
         self,
         stored: StoredSubscription,
-        interest: SubscriptionSpec,
+        spec: SubscriptionSpec,
         terms: SubscriptionExpiry,
         *,
         batch: Batch,
@@ -222,14 +222,14 @@ class Subscriptions:
         Its last consumer left when the broker ended, so it may be over at once.
         """
         identity = (stored.container_id, stored.name, True)
-        topic = self._router.topic_of(interest.address, batch)
-        queue = self._new_queue(interest, topic, stored.queue, identity=identity)
-        self._router.bind(interest.address, interest.filter, queue, topic=topic)
+        topic = self._router.topic_of(spec.address, batch)
+        queue = self._new_queue(spec, topic, stored.queue, identity=identity)
+        self._router.bind(spec.address, spec.filter, queue, topic=topic)
         subscription = Subscription(
             self,
             identity=identity,
             is_shared=stored.is_shared,
-            interest=interest,
+            spec=spec,
             terms=terms,
             queue=queue,
             owner=stored.owner,
@@ -254,14 +254,14 @@ class Subscriptions:
             f"subscription {subscription.name()}, which had no owner, belongs to {owner} now"
         )
 
-    def _make_way(self, there: Subscription, interest: SubscriptionSpec, batch: Batch) -> i64:
+    def _make_way(self, there: Subscription, spec: SubscriptionSpec, batch: Batch) -> i64:
         """End a subscription that begins anew; report and return how many messages are lost."""
         lost = there.queue.backlogs.waiting + there.queue.state.held()
         if lost > 0:
             self._router.stats.backlog_dropped += lost
             self._router.notices.append(
-                f"subscription {there.name()} to {there.interest.address.text} starts anew, to "
-                f"{interest.address.text}: {lost} messages dropped"
+                f"subscription {there.name()} to {there.spec.address.text} starts anew, to "
+                f"{spec.address.text}: {lost} messages dropped"
             )
         self._remove(there, batch)
         return lost
@@ -270,7 +270,7 @@ class Subscriptions:
         """Note a change of a durable subscription for the audit; others are not recorded."""
         changes, identity = self._router.changes, subscription.identity
         if changes.are_recorded and identity is not None and identity[2]:
-            name = subscription.interest.address.text
+            name = subscription.spec.address.text
             change = RoutingChange(action, TOPIC, name, identity=identity, dropped=dropped)
             changes.found.append(change)
 
@@ -367,14 +367,14 @@ def as_stored_subscription(subscription: Subscription) -> StoredSubscription:
     assert identity is not None
     scope, name, _ = identity
     terms = subscription.terms
-    wanted = subscription.interest.filter
+    wanted = subscription.spec.filter
     return StoredSubscription(
         queue=subscription.queue.persistence.stored_as,
         container_id=scope,
         name=name,
         is_shared=subscription.is_shared,
-        address=subscription.interest.address.text,
-        filters=[(each.key, each.encoded) for each in subscription.interest.stated],
+        address=subscription.spec.address.text,
+        filters=[(each.key, each.encoded) for each in subscription.spec.stated],
         excluded_publisher="" if wanted is None else wanted.excluded_publisher,
         durability=terms.durability,
         expiry_policy=terms.expiry_policy,

@@ -82,7 +82,7 @@ class Topic(Node):
         if self not in queue.topics:
             return
         del queue.topics[self]
-        self.departures += 1
+        self.uses_ended += 1
         self._limited -= 1 if queue.policy.is_limited else 0
         self.router.bindings -= self.bindings.count(queue)
         self.bindings.remove(queue)

@@ -207,7 +207,7 @@ def test_stored_subscriptions_count_for_their_owner() -> None:
     after = limited(subscriptions=1)
     stored = as_stored_subscription(there)
     kept = after.router.subscriptions.bring_back(
-        stored, there.interest, there.terms, batch=after.journal.batch
+        stored, there.spec, there.terms, batch=after.journal.batch
     )
     assert refused(session_as(after, ADA, "a"), subscribing("durable", "m")).startswith("user ada")
     after.router.subscriptions.end(kept, after.journal.batch)

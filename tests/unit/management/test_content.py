@@ -98,7 +98,7 @@ def test_the_beginning_of_a_large_body(beginning: bytes, kind: str, body: object
         ttl_ms=-1,
         arrived_ms=0,
         expires_at_ms=NEVER,
-        particulars=OptionalFields(large=large),
+        optional_fields=OptionalFields(large=large),
     )
     shown_of_it = content_of(of_it)
     assert (shown_of_it["body_kind"], shown_of_it["body"]) == (kind, body)

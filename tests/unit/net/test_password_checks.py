@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from broker.net.password_checks import (
+    AwaitedLogin,
     Check,
-    FutureAsker,
     PasswordChecks,
     PasswordVerdict,
     PendingLogin,
@@ -43,7 +43,7 @@ class Gone(PendingLogin):
     def is_gone(self) -> bool:
         return True
 
-    def told(self, verdict: PasswordVerdict) -> None:
+    def conclude(self, verdict: PasswordVerdict) -> None:
         raise AssertionError(f"told {verdict}")
 
 
@@ -54,14 +54,14 @@ async def verifier() -> AsyncIterator[Verifier]:
     made.go.set()
 
 
-def login(checks: PasswordChecks, user: str, password: str, source: str = "x") -> FutureAsker:
-    asker = FutureAsker()
-    checks.ask(source, user, password, asker=asker)
-    return asker
+def login(checks: PasswordChecks, user: str, password: str, source: str = "x") -> AwaitedLogin:
+    pending = AwaitedLogin()
+    checks.ask(source, user, password, pending=pending)
+    return pending
 
 
-async def told(*askers: FutureAsker) -> list[PasswordVerdict]:
-    return await asyncio.wait_for(asyncio.gather(*[each.verdict for each in askers]), 10)
+async def told(*logins: AwaitedLogin) -> list[PasswordVerdict]:
+    return await asyncio.wait_for(asyncio.gather(*[each.verdict for each in logins]), 10)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ async def test_who_loses_their_place_is_told_so(verifier: Verifier) -> None:
 async def test_nothing_is_checked_for_a_client_that_has_gone(verifier: Verifier) -> None:
     checks = PasswordChecks(verifier)
     running = [login(checks, "eve", f"{number}") for number in range(checks_at_once())]
-    checks.ask("x", "eve", "gone", asker=Gone())
+    checks.ask("x", "eve", "gone", pending=Gone())
     last = login(checks, "eve", "last")
     verifier.go.set()
     await told(*running, last)

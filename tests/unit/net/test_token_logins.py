@@ -15,7 +15,7 @@ from broker.net.token_logins import (
     REFRESH_S,
     RETRY_S,
     WAITING_MAX,
-    TokenAsker,
+    PendingTokenLogin,
     TokenLogins,
     TokenUnchecked,
     TokenVerdict,
@@ -32,13 +32,13 @@ pytestmark = pytest.mark.requirement("SEC-07")
 PATIENCE_S = 5.0
 
 
-class Asker(TokenAsker):
+class RecordingLogin(PendingTokenLogin):
     """A login that records its verdict."""
 
     def __init__(self) -> None:
         self.verdict: asyncio.Future[TokenVerdict] = asyncio.get_running_loop().create_future()
 
-    def told(self, verdict: TokenVerdict) -> None:
+    def conclude(self, verdict: TokenVerdict) -> None:
         self.verdict.set_result(verdict)
 
 
@@ -101,9 +101,9 @@ class TestBench:
         (self.folder / "jwks.json").write_bytes(self.issuer.jwks())
 
     async def verdict(self, token: str | None = None) -> TokenVerdict:
-        asker = Asker()
-        self.logins.ask(self.token() if token is None else token, asker)
-        return await asyncio.wait_for(asker.verdict, PATIENCE_S)
+        pending = RecordingLogin()
+        self.logins.ask(self.token() if token is None else token, pending)
+        return await asyncio.wait_for(pending.verdict, PATIENCE_S)
 
 
 @pytest.fixture
@@ -170,13 +170,13 @@ async def test_few_tokens_wait_for_keys(stopped: TestBench) -> None:
     bench.source.go.clear()
     bench.logins.start()
     token = bench.token()
-    askers = [Asker() for _ in range(WAITING_MAX + 1)]
-    for asker in askers:
-        bench.logins.ask(token, asker)
-    assert [asker.verdict.done() for asker in askers].count(True) == 1
-    assert isinstance(askers[-1].verdict.result(), TokenUnchecked)
+    logins = [RecordingLogin() for _ in range(WAITING_MAX + 1)]
+    for pending in logins:
+        bench.logins.ask(token, pending)
+    assert [pending.verdict.done() for pending in logins].count(True) == 1
+    assert isinstance(logins[-1].verdict.result(), TokenUnchecked)
     bench.source.go.set()
-    verdicts = await asyncio.gather(*(asker.verdict for asker in askers[:-1]))
+    verdicts = await asyncio.gather(*(pending.verdict for pending in logins[:-1]))
     assert {type(each) for each in verdicts} == {TokenClaims}
 
 
@@ -252,10 +252,10 @@ async def test_tokens_that_wait_are_told_of_the_end(stopped: TestBench) -> None:
     bench = stopped
     bench.source.go.clear()
     bench.logins.start()
-    asker = Asker()
-    bench.logins.ask(bench.token(), asker)
+    pending = RecordingLogin()
+    bench.logins.ask(bench.token(), pending)
     bench.logins.stop()
-    assert isinstance(asker.verdict.result(), TokenUnchecked)
+    assert isinstance(pending.verdict.result(), TokenUnchecked)
     bench.source.go.set()
 
 
@@ -294,9 +294,9 @@ async def test_a_bug_of_a_fetch_is_told_and_does_not_end_the_fetches(tmp_path: P
     settings = oauth(tmp_path, TokenIssuer())
     logins = TokenLogins(settings, notice=notices.append, source=BrokenSource(settings))
     logins.start()
-    asker = Asker()
-    logins.ask(TokenIssuer().token(), asker)
-    assert isinstance(await asyncio.wait_for(asker.verdict, PATIENCE_S), TokenUnchecked)
+    pending = RecordingLogin()
+    logins.ask(TokenIssuer().token(), pending)
+    assert isinstance(await asyncio.wait_for(pending.verdict, PATIENCE_S), TokenUnchecked)
     assert "ZeroDivisionError" in notices[0]
     logins.stop()
 
@@ -316,9 +316,9 @@ async def test_keys_come_from_a_server(server: KeyServer, tmp_path: Path) -> Non
     )
     logins = TokenLogins(settings, notice=pytest.fail)
     logins.start()
-    asker = Asker()
-    logins.ask(server.issuer.token(), asker)
-    assert isinstance(await asyncio.wait_for(asker.verdict, PATIENCE_S), TokenClaims)
+    pending = RecordingLogin()
+    logins.ask(server.issuer.token(), pending)
+    assert isinstance(await asyncio.wait_for(pending.verdict, PATIENCE_S), TokenClaims)
     logins.stop()
 
 

@@ -250,7 +250,7 @@ def pass_a_message(routing: Routing, queue: Queue) -> None:
 
 
 def come_and_go(_: Routing, queue: Queue) -> None:
-    queue.note_departure()
+    queue.note_use_ended()
 
 
 @pytest.mark.parametrize("use", [pass_a_message, come_and_go])

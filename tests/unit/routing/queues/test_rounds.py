@@ -73,8 +73,8 @@ def test_only_nodes_with_a_condition_for_their_end_are_looked_at() -> None:
     ending.outlived = DeletePolicy.ON_NO_LINKS
     nodes: list[Node] = [lasting, ending]
     for node in nodes:
-        node.note_departure()
+        node.note_use_ended()
     rounds = routing.router.context.rounds
-    assert [int(node.departures) for node in nodes] == [1, 1]
+    assert [int(node.uses_ended) for node in nodes] == [1, 1]
     assert rounds.take_left() == [ending]
     assert rounds.take_left() == []

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.message import AT_ONCE, NEVER, Message, particulars_of
+from broker.message import AT_ONCE, NEVER, Message, optional_fields_of
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.queue import Queue
 from tests.support.parties import RecordingConsumer
@@ -24,7 +24,7 @@ def grouped(color: str, number: int, group: str = "g", *, closes: bool = False) 
         ttl_ms=-1,
         arrived_ms=0,
         expires_at_ms=NEVER,
-        particulars=particulars_of(AT_ONCE, group, closes_group=closes),
+        optional_fields=optional_fields_of(AT_ONCE, group, closes_group=closes),
     )
 
 

@@ -71,13 +71,13 @@ def test_without_its_creator_a_node_waits_for_the_last_link() -> None:
     queue.attach_consumer(consumer)
     routing.router.outlive(queue, NO_LINKS, routing.batch)
     queue.leave(producer)
-    queue.note_departure()
+    queue.note_use_ended()
     queue.detach_consumer(consumer, queue, routing.batch)
-    queue.note_departure()
+    queue.note_use_ended()
     routing.pump()
     assert routing.router.find_named(queue.address, "queue") is queue
     queue.detach_consumer(browser, queue, routing.batch)
-    queue.note_departure()
+    queue.note_use_ended()
     routing.pump()
     assert routing.router.find_named(queue.address, "queue") is None
 
@@ -119,7 +119,7 @@ def test_a_topic_holds_no_messages_of_its_own(policy: DeletePolicy, stays: bool)
     assert (routing.router.find_named(topic.address, "topic") is topic) is stays
     assert subscriber.lost_its_node is not stays
     routing.unsubscribe(queue, subscriber)
-    topic.note_departure()
+    topic.note_use_ended()
     routing.pump()
     assert routing.router.topics == {}
 

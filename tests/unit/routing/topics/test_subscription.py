@@ -329,11 +329,11 @@ JUDGED = [
 
 
 @pytest.mark.requirement("SUB-21", "SUB-22", "SUB-26", "SUB-37", "SUB-38", "SUB-40")
-@pytest.mark.parametrize(("asked", "standing", "verdict"), JUDGED)
+@pytest.mark.parametrize(("asked", "state", "verdict"), JUDGED)
 def test_an_attach_is_judged(
-    asked: SubscriptionTraits, standing: SubscriptionState, verdict: AttachVerdict
+    asked: SubscriptionTraits, state: SubscriptionState, verdict: AttachVerdict
 ) -> None:
-    assert judge(asked, standing) is verdict
+    assert judge(asked, state) is verdict
 
 
 def test_every_verdict_can_be_reached() -> None:

@@ -97,8 +97,8 @@ def test_a_durable_subscription_is_kept_with_its_durable_messages() -> None:
 def test_whom_no_local_leaves_out_is_stored(wanted: ConsumerFilter | None, excluded: str) -> None:
     routing = Routing()
     facts = SubscriptionTraits(is_durable=True, is_global=True)
-    interest = SubscriptionSpec(Address("t"), wanted)
-    begin_subscription(routing.router, row(facts), interest, SubscriptionExpiry(), routing.batch)
+    spec = SubscriptionSpec(Address("t"), wanted)
+    begin_subscription(routing.router, row(facts), spec, SubscriptionExpiry(), routing.batch)
     (stored,) = stored_subscriptions(routing)
     assert (stored.container_id, stored.excluded_publisher) == (None, excluded)
 
