@@ -18,8 +18,8 @@ from broker.security.resources import RESERVED
 STATES_MAX: Final = 256
 """Maximum states of one comparison of a pattern with the union of others."""
 
-STEPS_MAX: Final = 4000
-"""Maximum steps of all comparisons for one decision: about 5 ms if not compiled."""
+STEPS_MAX: Final = 3000
+"""Maximum steps of all comparisons for one decision: 4 to 5 ms."""
 
 UNLIMITED: Final = 1 << 62
 """More steps than any comparison takes, for checks that an operator asks for."""

@@ -20,10 +20,10 @@ from broker.security.resources import RESERVED
 from broker.security.variables import FilledIndexes, RuleEntry
 
 VISITS_MAX: Final = 8000
-"""Maximum nodes that literal names reach for one decision: about 2 ms if not compiled."""
+"""Maximum nodes that literal names reach for one decision: about 2 ms."""
 
 ENTRY_VISITS: Final = 2
-"""Number of nodes that an entry counts as: it is read, and its verbs and conditions compared."""
+"""Nodes that an entry counts for: its verbs and conditions are looked at, too."""
 
 
 @final

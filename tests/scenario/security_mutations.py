@@ -45,8 +45,8 @@ CONTROLS: Final = (
         Mutation(
             "deny rules on queues and topics are ignored",
             "broker/security/access.py",
-            "index.touching(asked):\n                if request.is_usable_to_deny(entry):",
-            "index.touching(asked):\n                if False:",
+            "index.touching(asked, visits):\n                if request.is_usable_to_deny(entry):",
+            "index.touching(asked, visits):\n                if False:",
         ),
         MATRIX,
     ),
