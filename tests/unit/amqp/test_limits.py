@@ -129,6 +129,7 @@ NO_LIMITS: Final = {
         "http.port",
         "http.tls",
         "allow_anonymous",
+        "authenticator",
         "user",
         "password",
     ),
