@@ -60,6 +60,16 @@ class OurBroker(Server):
             command += ["--config", str(path)]
         return command + (["--store", self._store] if self._store else [])
 
+    def variables(self) -> dict[str, str]:
+        """Let more than a hundred clients of one address log in at once, as those of `topics` do.
+
+        Older builds have no such limit, and refuse a variable that they do not know.
+        """
+        limit = "lib/python*/site-packages/broker/net/connection_gate.py"
+        if not any(self._program.parent.parent.glob(limit)):
+            return {}
+        return {"JMS_BROKER_LIMIT_LOOPBACK": "false"}
+
     def settings(self) -> str:
         """Return the settings of the broker in TOML, which are those of `serve` by default."""
         return ""

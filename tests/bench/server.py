@@ -53,6 +53,10 @@ class Server(ABC):
     def command(self) -> list[str]:
         """Return the command to run."""
 
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables of the process, besides those of its parent."""
+        return {}
+
     @abstractmethod
     def manner(self) -> str:
         """Return how the broker's code runs: compiled, interpreted, or another word for it."""
@@ -107,7 +111,7 @@ class Server(ABC):
             return subprocess.Popen(
                 command,
                 cwd=self.folder,
-                env=os.environ | self.syncs.environment,
+                env=os.environ | self.syncs.environment | self.variables(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
