@@ -56,18 +56,20 @@ class Bench:
         scale: work.Scale,
         warm: int,
         repeat: int,
+        fresh: bool,
     ) -> None:
         self._servers = servers
         self._client = client
         self._scale = scale
         self._warm = warm
         self._repeat = repeat
+        self._fresh = fresh
         self.series: list[Series] = []
 
     def run(self, works: Sequence[work.Work]) -> None:
         """Run every work: first those on shared, running brokers, then those on fresh ones."""
         with ExitStack() as running:
-            shared = [one for one in works if not one.fresh and not one.alone]
+            shared = [one for one in works if not (one.fresh or self._fresh or one.alone)]
             if shared:
                 for server in self._servers:
                     server.wanted = server.kinds & {AMQP, *(one.listener for one in shared)}
@@ -79,7 +81,7 @@ class Bench:
         for one in works:
             if one.alone:
                 self._without_broker(one)
-            elif one.fresh:
+            elif one.fresh or self._fresh:
                 self._on_fresh_brokers(one)
 
     def _site(self, server: Server | None) -> work.Site:
@@ -130,7 +132,10 @@ class Bench:
                 server.wanted = frozenset({AMQP, one.listener})
                 with server:
                     series.manner = server.manner()
-                    run = one.run(self._site(server))
+                    site = self._site(server)
+                    for _ in range(0 if one.fresh else self._warm):
+                        say(report.run_line(series, "discarded", one.run(site)))
+                    run = one.run(site)
                 self._counted(series, f"{number}/{self._repeat}", run)
 
     def _without_broker(self, one: work.Work) -> None:
@@ -152,6 +157,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=names, help="one row (repeatable)")
     parser.add_argument(
         "--repeat", type=int, default=3, help="counted runs of each row; from 5 on also ratios"
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="start the brokers anew for each counted run"
     )
     parser.add_argument("--warm", type=int, default=1, help="discarded runs before them")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work: figures to try")
@@ -214,6 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             scale=work.QUICK if options.quick else work.FULL,
             warm=options.warm,
             repeat=max(options.repeat, 1),
+            fresh=options.fresh,
         )
         if options.without_ours:
             works = [one for one in works if not one.alone]
