@@ -18,7 +18,7 @@ from broker.net.log import configure_logging
 from broker.reload import Reloaded, Reloading, apply, plan, reload
 from broker.security.users import Users
 from broker.settings import MEMORY, Settings, SettingsError, given_settings
-from tests.support.certificates import Authority, Issued
+from tests.support.certificates import Authority
 from tests.support.socket_client import SocketClient
 from tests.support.tokens import TokenIssuer, oauth
 
@@ -58,12 +58,6 @@ class Site:
             "client_certificates": "ask",
         }
 
-    def trusting(self, shown: Issued | None = None) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=self.folder / "ca.pem")
-        if shown is not None:
-            shown.use_in(context)
-        return context
-
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
@@ -101,10 +95,10 @@ async def test_a_certificate_of_another_file_is_used(site: Site, app: App) -> No
     certificate, key = other.write(site.folder, "other")
     wanted = site.settings({"certificate": certificate, "key": key})
     assert plan(app, wanted).result == Reloaded(["tls"], []), "a dry run"
-    before = await shown_by(app, site.trusting())
+    before = await shown_by(app, site.authority.client())
     assert before.getpeercert(binary_form=True) != other.der
     assert apply(app, wanted) == Reloaded(["tls"], [])
-    after = await shown_by(app, site.trusting())
+    after = await shown_by(app, site.authority.client())
     assert after.getpeercert(binary_form=True) == other.der
 
 
@@ -113,7 +107,7 @@ async def test_a_table_of_the_listener_takes_the_place_of_the_common_one(
 ) -> None:
     table = {**site.tls(), "minimum": "1.3"}
     listener = {"name": "secure", "kind": "amqps", "port": 0, "tls": table}
-    old = site.trusting()
+    old = site.authority.client()
     old.maximum_version = ssl.TLSVersion.TLSv1_2
     assert (await shown_by(app, old)).version() == "TLSv1.2"
     assert apply(app, site.settings(listener=[listener])) == Reloaded(["listener"], [])
@@ -124,7 +118,7 @@ async def test_a_table_of_the_listener_takes_the_place_of_the_common_one(
 
 
 async def test_certificates_of_clients_name_users_after_a_reload(site: Site, app: App) -> None:
-    ada = site.trusting(site.authority.issue("ada.example"))
+    ada = site.authority.client(site.authority.issue("ada.example"))
     assert await outcome(app, ada, "EXTERNAL", b"") == SASL_AUTH
     assert apply(app, site.settings({"user_from": "san:dns"})) == Reloaded(["tls"], [])
     assert await outcome(app, ada, "EXTERNAL", b"") == SASL_OK
@@ -136,10 +130,10 @@ async def test_certificates_of_clients_name_users_after_a_reload(site: Site, app
 async def test_tokens_are_judged_by_the_new_table(site: Site, app: App) -> None:
     named = site.issuer.token(aud="web", preferred_username="ada-by-token")
     response = f"\0ada-by-token\0{named}".encode()
-    assert await outcome(app, site.trusting(), "PLAIN", response) == SASL_AUTH
+    assert await outcome(app, site.authority.client(), "PLAIN", response) == SASL_AUTH
     changed = oauth(site.folder, site.issuer, audience="web").model_dump()
     assert apply(app, site.settings(oauth=changed)) == Reloaded(["oauth"], [])
-    assert await outcome(app, site.trusting(), "PLAIN", response) == SASL_OK
+    assert await outcome(app, site.authority.client(), "PLAIN", response) == SASL_OK
 
 
 def stranger(site: Site) -> dict[str, object]:
@@ -161,7 +155,7 @@ async def test_what_cannot_be_used_refuses_the_whole_reload(
     assert callable(change)
     stream = io.StringIO()
     configure_logging("json", "info", stream)
-    before, shown = app.settings, await shown_by(app, site.trusting())
+    before, shown = app.settings, await shown_by(app, site.authority.client())
     wanted = site.settings(**{"credit": 7, **change(site)})
     if file:
         (site.folder / file).write_text("nothing")
@@ -172,7 +166,7 @@ async def test_what_cannot_be_used_refuses_the_whole_reload(
             reloading.reload(dry_run=dry_run, actor=BROKER, request_id=None)
     assert reload(app, lambda: wanted) is None
     assert (app.settings, app.container.credit) == (before, before.credit)
-    again = await shown_by(app, site.trusting())
+    again = await shown_by(app, site.authority.client())
     assert again.getpeercert(binary_form=True) == shown.getpeercert(binary_form=True)
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     reasons = [line["reason"] for line in lines if line["event"].startswith("settings not")]

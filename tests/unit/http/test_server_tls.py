@@ -21,7 +21,7 @@ from broker.serving import ready_line
 from broker.settings import MEMORY, SettingsError, given_settings
 from storage.batch import Batch
 from tests.support.broker import RecordingWatcher
-from tests.support.certificates import Authority, Issued
+from tests.support.certificates import Authority
 from tests.support.http import PATIENCE_S, Answer, ask, basic, event
 from tests.support.tls_listening import HALF, turn, until
 
@@ -69,13 +69,6 @@ class Site:
         )
         return App(settings, watcher=RecordingWatcher())
 
-    def trusting(self, shown: Issued | None = None) -> ssl.SSLContext:
-        """Return the context of a client that trusts the authority, and shows a certificate."""
-        context = ssl.create_default_context(cafile=self.folder / "ca.pem")
-        if shown is not None:
-            shown.use_in(context)
-        return context
-
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
@@ -107,8 +100,8 @@ async def test_a_user_reads_over_tls(site: Site, app: App) -> None:
     assert app.http is not None
     assert app.http.url() == f"https://127.0.0.1:{port_of(app)}"
     assert ready_line(app).endswith(f" http={app.http.url()}")
-    assert (await ask(f"{url_of(app)}/livez", tls=site.trusting())).body == b"ok\n"
-    answer = await ask(url_of(app) + BOUNDS, BOB, tls=site.trusting())
+    assert (await ask(f"{url_of(app)}/livez", tls=site.authority.client())).body == b"ok\n"
+    answer = await ask(url_of(app) + BOUNDS, BOB, tls=site.authority.client())
     assert json.loads(answer.body) == {"first": 0, "last": 0}
 
 
@@ -127,11 +120,11 @@ async def test_a_login_by_certificate(
     site: Site, app: App, name: str | None, headers: dict[str, str] | None, expected: int
 ) -> None:
     shown = None if name is None else site.authority.issue(name)
-    assert await status(app, site.trusting(shown), headers) == expected
+    assert await status(app, site.authority.client(shown), headers) == expected
 
 
 async def test_a_disabled_user_does_not_enter_by_certificate(site: Site, app: App) -> None:
-    tls = site.trusting(site.authority.issue("ada.example"))
+    tls = site.authority.client(site.authority.issue("ada.example"))
     assert await status(app, tls) == 200
     site.users.set_enabled("ada", enabled=False)
     assert await status(app, tls) == 401
@@ -140,11 +133,11 @@ async def test_a_disabled_user_does_not_enter_by_certificate(site: Site, app: Ap
 async def test_a_client_without_the_required_certificate_does_not_get_in(site: Site) -> None:
     app = site.app(client_certificates="require")
     await app.start()
-    assert await status(app, site.trusting(site.authority.issue("ada.example"))) == 200
+    assert await status(app, site.authority.client(site.authority.issue("ada.example"))) == 200
     stranger = Authority().issue("ada.example")
     for shown in (None, stranger):
         with pytest.raises((ssl.SSLError, ConnectionError, http.client.HTTPException)):
-            await status(app, site.trusting(shown))
+            await status(app, site.authority.client(shown))
     assert app.stats.tls_handshakes_failed == 2
     await app.stop()
 
@@ -174,7 +167,7 @@ def shown_on(connection: http.client.HTTPSConnection) -> bytes | None:
 async def test_new_certificates_are_used_and_open_connections_go_on(site: Site, app: App) -> None:
     def connection() -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(
-            "localhost", port_of(app), timeout=PATIENCE_S, context=site.trusting()
+            "localhost", port_of(app), timeout=PATIENCE_S, context=site.authority.client()
         )
 
     early, late = connection(), connection()
@@ -192,7 +185,7 @@ async def test_new_certificates_are_used_and_open_connections_go_on(site: Site, 
 
 async def test_no_request_is_lost_while_certificates_change(site: Site, app: App) -> None:
     async def requests() -> list[int]:
-        return [await status(app, site.trusting(), BOB) for _ in range(15)]
+        return [await status(app, site.authority.client(), BOB) for _ in range(15)]
 
     running = [asyncio.create_task(requests()) for _ in range(4)]
     reloads = 0
@@ -211,7 +204,7 @@ async def test_a_certificate_that_cannot_be_used_leaves_the_former_one(
     site.certificate.write_text("no certificate")
     with pytest.raises(SettingsError, match=r"^tls\.certificate = "):
         apply(app, app.settings)
-    assert await status(app, site.trusting(), BOB) == 200
+    assert await status(app, site.authority.client(), BOB) == 200
 
 
 async def filled(app: App, rows: int, address: str = "a") -> None:
@@ -224,7 +217,7 @@ async def filled(app: App, rows: int, address: str = "a") -> None:
 
 async def test_a_large_stream_arrives_whole(site: Site, app: App) -> None:
     await filled(app, 40_000)
-    answer = await ask(f"{url_of(app)}/arrow/events", BOB, tls=site.trusting())
+    answer = await ask(f"{url_of(app)}/arrow/events", BOB, tls=site.authority.client())
     assert answer.table().num_rows == 40_000
 
 
@@ -233,7 +226,7 @@ async def test_a_stream_that_the_stop_cuts_off_is_not_whole(site: Site) -> None:
     await app.start()
     await filled(app, 40_000)
     reader, writer = await asyncio.open_connection(
-        "localhost", port_of(app), ssl=site.trusting(), limit=4096
+        "localhost", port_of(app), ssl=site.authority.client(), limit=4096
     )
     writer.write(STREAM.encode())
     assert (await reader.readline()).split()[1] == b"200"
@@ -255,13 +248,15 @@ async def test_a_client_that_does_not_read_is_dropped(
     await app.start()
     await filled(app, 60_000, address="a" * 200)
     reader, writer = await asyncio.open_connection(
-        "localhost", port_of(app), ssl=site.trusting(), limit=4096
+        "localhost", port_of(app), ssl=site.authority.client(), limit=4096
     )
     writer.write(STREAM.encode())
     assert (await reader.readline()).split()[1] == b"200"
     refused = 503
     while refused == 503:
-        answer = await ask(f"{url_of(app)}/arrow/events?behind=60000", BOB, tls=site.trusting())
+        answer = await ask(
+            f"{url_of(app)}/arrow/events?behind=60000", BOB, tls=site.authority.client()
+        )
         refused = answer.status
     assert refused == 200, "the first stream has ended"
     writer.transport.abort()
@@ -276,7 +271,7 @@ async def test_handshakes_that_do_not_go_on_keep_nobody_out(site: Site, app: App
                 ("127.0.0.1", port_of(app)), source_address=("127.0.0.2", 0)
             )
             opened.enter_context(each).send(HALF)
-        answer: Answer = await ask(f"{url_of(app)}/livez", tls=site.trusting())
+        answer: Answer = await ask(f"{url_of(app)}/livez", tls=site.authority.client())
         assert answer.status == 200
         assert app.stats.tls_handshakes_failed == 0
     await until(lambda: app.stats.tls_handshakes_failed == 40)
@@ -285,7 +280,7 @@ async def test_handshakes_that_do_not_go_on_keep_nobody_out(site: Site, app: App
 async def test_clients_that_hold_their_connection_do_not_hold_up_the_stop(site: Site) -> None:
     app = site.app()
     await app.start()
-    opened = await asyncio.open_connection("localhost", port_of(app), ssl=site.trusting())
+    opened = await asyncio.open_connection("localhost", port_of(app), ssl=site.authority.client())
     with socket.create_connection(("127.0.0.1", port_of(app))) as half:
         half.send(HALF)
         before = asyncio.get_running_loop().time()

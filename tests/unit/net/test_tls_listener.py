@@ -17,7 +17,7 @@ from broker.security.users import Users
 from broker.serving import ready_line
 from broker.settings import MEMORY, SettingsError, given_settings
 from tests.support.broker import RecordingWatcher
-from tests.support.certificates import Authority, Issued
+from tests.support.certificates import Authority
 from tests.support.socket_client import SocketClient
 
 pytestmark = pytest.mark.requirement("SEC-01")
@@ -59,13 +59,6 @@ class Site:
             listener=[{"name": "secure", "kind": kind, "port": 0, "tls": table}],
         )
         return App(settings, watcher=RecordingWatcher())
-
-    def trusting(self, shown: Issued | None = None) -> ssl.SSLContext:
-        """Return the context of a client that trusts the authority, and shows a certificate."""
-        context = ssl.create_default_context(cafile=self.folder / "ca.pem")
-        if shown is not None:
-            shown.use_in(context)
-        return context
 
 
 @pytest.fixture
@@ -112,7 +105,7 @@ async def test_a_client_opens_a_connection_over_tls(site: Site, app: App) -> Non
     url = app.listeners.each[1].url()
     assert url.startswith("amqps://127.0.0.1:")
     assert ready_line(app).endswith(f" secure={url}")
-    async with SocketClient(port_of(app), tls=site.trusting()) as client:
+    async with SocketClient(port_of(app), tls=site.authority.client()) as client:
         client.login("PLAIN", b"\0bob\0tulip")
         await client.header()
         for _ in ("mechanisms", "outcome"):
@@ -130,7 +123,7 @@ async def test_external_is_offered_only_to_a_certificate_of_a_user(site: Site, a
         (stranger, [*SCRAM, "PLAIN"]),
         (None, [*SCRAM, "PLAIN"]),
     ):
-        async with SocketClient(port_of(app), tls=site.trusting(shown)) as client:
+        async with SocketClient(port_of(app), tls=site.authority.client(shown)) as client:
             assert await offered(client) == expected
 
 
@@ -148,18 +141,18 @@ async def test_a_login_by_certificate(
     site: Site, app: App, name: str, response: bytes, code: int
 ) -> None:
     shown = site.authority.issue(name)
-    assert await outcome(app, site.trusting(shown), "EXTERNAL", response) == code
+    assert await outcome(app, site.authority.client(shown), "EXTERNAL", response) == code
 
 
 async def test_a_certificate_with_two_names_stands_for_no_user(site: Site, app: App) -> None:
     shown = site.authority.issue("ada.example", "bob.example")
-    assert await outcome(app, site.trusting(shown), "EXTERNAL", b"") == SASL_AUTH
+    assert await outcome(app, site.authority.client(shown), "EXTERNAL", b"") == SASL_AUTH
 
 
 async def test_a_certificate_that_two_users_claim_stands_for_neither(site: Site, app: App) -> None:
     site.users.add("bob", "tulip", certificates=["ada.example"])
     shown = site.authority.issue("ada.example")
-    assert await outcome(app, site.trusting(shown), "EXTERNAL", b"") == SASL_AUTH
+    assert await outcome(app, site.authority.client(shown), "EXTERNAL", b"") == SASL_AUTH
 
 
 async def shown_by(app: App, tls: ssl.SSLContext) -> bytes:
@@ -170,12 +163,14 @@ async def shown_by(app: App, tls: ssl.SSLContext) -> bytes:
 
 
 async def test_a_new_certificate_is_used_and_open_connections_go_on(site: Site, app: App) -> None:
-    async with SocketClient(port_of(app), tls=site.trusting()) as early:
-        before = await shown_by(app, site.trusting())
+    async with SocketClient(port_of(app), tls=site.authority.client()) as early:
+        before = await shown_by(app, site.authority.client())
         renewed = site.renew()
-        assert await shown_by(app, site.trusting()) == before, "until the files are looked at"
+        assert await shown_by(app, site.authority.client()) == before, (
+            "until the files are looked at"
+        )
         app.listeners.watch_tls()
-        assert await shown_by(app, site.trusting()) == renewed != before
+        assert await shown_by(app, site.authority.client()) == renewed != before
         assert await offered(early) == [*SCRAM, "PLAIN"]
     assert "noticed listener secure: new certificates are in use" in reports(app)
 
@@ -183,12 +178,12 @@ async def test_a_new_certificate_is_used_and_open_connections_go_on(site: Site, 
 async def test_a_certificate_that_cannot_be_used_leaves_the_former_one(
     site: Site, app: App
 ) -> None:
-    before = await shown_by(app, site.trusting())
+    before = await shown_by(app, site.authority.client())
     site.certificate.write_text("no certificate")
     with pytest.raises(SettingsError, match="listener secure: tls"):
         apply(app, app.settings)
     app.listeners.watch_tls()
-    assert await shown_by(app, site.trusting()) == before
+    assert await shown_by(app, site.authority.client()) == before
 
 
 async def test_a_client_without_tls_is_cut_off_and_counted(site: Site, app: App) -> None:
@@ -199,7 +194,7 @@ async def test_a_client_without_tls_is_cut_off_and_counted(site: Site, app: App)
     assert app.stats.tls_handshakes_failed == 1
     (told,) = [event for event in reports(app) if "TLS handshake" in event]
     assert told.startswith("noticed listener secure: TLS handshake with 127.0.0.1 failed: ")
-    async with SocketClient(port_of(app), tls=site.trusting()) as good:
+    async with SocketClient(port_of(app), tls=site.authority.client()) as good:
         assert await offered(good) == [*SCRAM, "PLAIN"]
 
 
