@@ -63,7 +63,7 @@ async def cut_off(port: int, sent: bytes) -> bytes:
 
 def over_tls(site: Site, app: App) -> Callable[[], SocketClient]:
     """Return what makes the connections of the healthy client."""
-    trusting = site.trusting()
+    trusting = site.authority.client()
     return lambda: SocketClient(port_of(app), local=HEALTHY, tls=trusting)
 
 

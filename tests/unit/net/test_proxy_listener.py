@@ -120,7 +120,7 @@ async def test_the_address_in_the_header_is_that_of_the_client(
 async def test_tls_begins_behind_the_header(site: Site, version: str) -> None:
     shown = site.authority.issue("ada.example")
     async with running(site, "amqps") as app:
-        tls = site.trusting(shown)
+        tls = site.authority.client(shown)
         async with Proxied(port_of(app), HEADERS[version], tls=tls) as client:
             assert "EXTERNAL" in await mechanisms(client)
             assert client_addresses(app) == [f"{CLIENT}:40000"]
@@ -141,7 +141,7 @@ async def test_websocket_begins_behind_the_header(site: Site) -> None:
 
 async def test_websocket_over_tls_begins_behind_the_header(site: Site) -> None:
     async with running(site, "wss") as app:
-        tls = site.trusting(site.authority.issue("ada.example"))
+        tls = site.authority.client(site.authority.issue("ada.example"))
         async with Proxied(port_of(app), HEADERS["1"], tls=tls) as client:
             client.send_bytes(REQUEST)
             assert b" 101 " in await client.reader.readuntil(b"\r\n\r\n")
@@ -167,13 +167,13 @@ async def test_without_an_address_that_of_the_proxy_counts(site: Site, header: b
 async def test_rules_and_throttling_see_the_clients_address(site: Site) -> None:
     async with running(site, "amqps") as app:
         for _ in range(2):
-            async with Proxied(port_of(app), HEADERS["1"], tls=site.trusting()) as client:
+            async with Proxied(port_of(app), HEADERS["1"], tls=site.authority.client()) as client:
                 client.login("PLAIN", b"\0bob\0wrong")
                 await client.header()
                 await client.next()
                 await client.next()
         other = version_1("192.0.2.8", 1)
-        async with Proxied(port_of(app), other, tls=site.trusting()) as client:
+        async with Proxied(port_of(app), other, tls=site.authority.client()) as client:
             client.login("PLAIN", b"\0bob\0tulip")
             await client.header()
             await client.next()

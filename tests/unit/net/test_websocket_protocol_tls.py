@@ -36,7 +36,7 @@ async def app(site: Site) -> AsyncIterator[App]:
 async def test_a_client_logs_in_by_its_certificate(site: Site, app: App) -> None:
     assert app.listeners.each[1].url().startswith("wss://127.0.0.1:")
     shown = site.authority.issue("ada.example")
-    async with WebSocketClient(port_of(app), tls=site.trusting(shown)) as client:
+    async with WebSocketClient(port_of(app), tls=site.authority.client(shown)) as client:
         client.login("EXTERNAL", b"")
         assert await client.header() == SASL_HEADER
         assert isinstance(await client.next(), SaslMechanisms)
@@ -50,7 +50,7 @@ async def test_a_client_logs_in_by_its_certificate(site: Site, app: App) -> None
 
 
 async def test_a_stop_closes_with_going_away(site: Site, app: App) -> None:
-    async with WebSocketClient(port_of(app), tls=site.trusting()) as client:
+    async with WebSocketClient(port_of(app), tls=site.authority.client()) as client:
         client.send_bytes(SASL_HEADER)
         await client.header()
         await app.stop()
@@ -66,7 +66,7 @@ async def test_a_page_cannot_use_the_certificate_of_a_browser(
     app = site.app(kind="wss", client_certificates=asked, **optional)
     await app.start()
     own = {"Host": "localhost:5674", "Origin": "http://localhost:5674"}
-    async with SocketClient(port_of(app), tls=site.trusting()) as client:
+    async with SocketClient(port_of(app), tls=site.authority.client()) as client:
         client.send_bytes(request(changed=own))
         begin = await client.reader.readuntil(b"\r\n")
         assert begin.startswith(b"HTTP/1.1 %d " % status)
@@ -74,10 +74,10 @@ async def test_a_page_cannot_use_the_certificate_of_a_browser(
 
 
 async def test_a_new_certificate_is_used(site: Site, app: App) -> None:
-    async with WebSocketClient(port_of(app), tls=site.trusting()):
+    async with WebSocketClient(port_of(app), tls=site.authority.client()):
         renewed = site.renew()
         app.listeners.watch_tls()
-        async with SocketClient(port_of(app), tls=site.trusting()) as late:
+        async with SocketClient(port_of(app), tls=site.authority.client()) as late:
             encrypted = late.writer.get_extra_info("ssl_object")
             assert encrypted.getpeercert(binary_form=True) == renewed
 
@@ -92,7 +92,7 @@ async def test_a_client_without_tls_is_cut_off(app: App) -> None:
 
 
 async def test_a_refused_request_is_answered_within_tls(site: Site, app: App) -> None:
-    async with SocketClient(port_of(app), tls=site.trusting()) as client:
+    async with SocketClient(port_of(app), tls=site.authority.client()) as client:
         client.send_bytes(REQUEST.replace(b"GET / ", b"GET /other "))
         assert (await client.reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 404 ")
     await until(lambda: not app.listeners.connections)
