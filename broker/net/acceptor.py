@@ -1,8 +1,8 @@
 """Accepts the TLS connections of one listener, within limits, on uvloop and asyncio alike.
 
 The event loop's own server would begin a handshake with each connection that comes. So this one
-accepts the sockets itself, waits for their first bytes, asks the gate, and hands them to
-`connect_accepted_socket`. (`start_tls` of an open transport loses bytes that have been read.)
+accepts the sockets itself, waits for their first bytes, asks the gate, and performs the handshake
+in a thread. Then the event loop gets the connection, with a TLS layer between.
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ import contextlib
 import socket
 from collections import Counter
 from collections.abc import Callable
-from typing import Final, cast
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 from broker.net.accept_loop import AcceptLoop
 from broker.net.handshake_failures import FailureReason, HandshakeFailure, failure_of
 from broker.net.handshakes import HandshakeGate, HandshakeLimits
 from broker.net.tls import TlsContexts
-from broker.net.tls_front import ACCEPTED
+from broker.net.tls_handshake import TlsState, handshake
+from broker.net.tls_transport import TlsTransport
 from broker.security.turns import source_of
 
 DISPLACE_EVERY_S: Final = 0.1
 """Seconds between two looks for a handshake that gives way, while a connection waits."""
-
-CLOSE_NOTIFY_S: Final = 2.0
-"""Maximum seconds that a closed connection waits for the client's end of TLS."""
 
 MakeProtocol = Callable[[], asyncio.BaseProtocol]
 
@@ -57,6 +56,7 @@ class Acceptor:
         self._pending: Final[set[_Pending]] = set()
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._accepting: Final = AcceptLoop(self.admit)
+        self._threads: Final = ThreadPoolExecutor(1, thread_name_prefix="tls-handshakes")
         self._look: asyncio.TimerHandle | None = None
         self.completed = 0
         self.refused = 0
@@ -84,6 +84,7 @@ class Acceptor:
         """Wait until no handshake runs any more, after `stop_accepting`: a turn of the loop."""
         if self._tasks:
             await asyncio.wait(self._tasks)
+        self._threads.shutdown(wait=False)
 
     # -- accept
 
@@ -153,35 +154,26 @@ class Acceptor:
             self._look = None
 
     async def _handshake(self, pending: _Pending) -> None:
-        ACCEPTED.set(pending.accepted)
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: _HandshakeProtocol(self, pending),
-                pending.accepted,
-                ssl=self._contexts.front(),
-                ssl_handshake_timeout=self._limits.seconds,
-                ssl_shutdown_timeout=CLOSE_NOTIFY_S,
-            )
+            state = await handshake(pending.accepted, self._contexts.front(), self._threads)
         except OSError as error:
-            failure = failure_of(error, pending.host)
-        else:
-            # uvloop also returns without an error if the connection was lost meanwhile
-            failure = HandshakeFailure(FailureReason.CLOSED, pending.host)
-        if pending in self._pending:
-            self._fail(pending, failure)
-            self._begin()
-
-    def complete(self, pending: _Pending) -> asyncio.BaseProtocol | None:
-        """Count a successful handshake, and return the protocol of its connection.
-
-        None if the connection was cut before: its last bytes may have been read already.
-        """
-        if pending not in self._pending:
-            return None
+            pending.accepted.close()
+            if pending in self._pending:
+                self._fail(pending, failure_of(error, pending.host))
+                self._begin()
+            return
+        if pending not in self._pending:  # it was cut meanwhile
+            pending.accepted.close()
+            return
         self.completed += 1
         self._release(pending)
         self._begin()
-        return pending.make_protocol()
+        await self._hand_over(pending, state)
+
+    async def _hand_over(self, pending: _Pending, state: TlsState) -> None:
+        """Let the event loop serve a connection whose handshake has succeeded."""
+        loop, protocol = asyncio.get_running_loop(), pending.make_protocol()
+        await loop.connect_accepted_socket(lambda: TlsTransport(state, protocol), pending.accepted)
 
     # -- ends
 
@@ -198,7 +190,7 @@ class Acceptor:
         if pending.task is None:
             pending.accepted.close()
         else:
-            # the event loop owns the socket: it sees its end, and closes it
+            # its task sees the end of the socket, and closes it
             with contextlib.suppress(OSError):  # the client has closed it already
                 pending.accepted.shutdown(socket.SHUT_RDWR)
         self._fail(pending, HandshakeFailure(reason, pending.host))
@@ -231,19 +223,3 @@ class _Pending:
         self.is_silent = True
         self.deadline: asyncio.TimerHandle | None = None
         self.task: asyncio.Task[None] | None = None
-
-
-class _HandshakeProtocol(asyncio.Protocol):
-    """The protocol of a connection during its handshake; then it puts the real one in its place."""
-
-    def __init__(self, acceptor: Acceptor, pending: _Pending) -> None:
-        self._acceptor: Final = acceptor
-        self._pending: Final = pending
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        protocol = self._acceptor.complete(self._pending)
-        if protocol is None:
-            cast(asyncio.Transport, transport).abort()
-            return
-        cast(asyncio.Transport, transport).set_protocol(protocol)
-        protocol.connection_made(transport)

@@ -7,12 +7,22 @@ import ssl
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from broker.net.tls_front import CertificateContext
+from broker.tls_settings import UserSource
 
 FINGERPRINT: Final = "fingerprint"
 COMMON_NAME: Final = "subject:CN"
 ALTERNATIVES: Final = {"san:email": "email", "san:uri": "URI", "san:dns": "DNS"}
 """How `ssl` calls the kinds of names in the extension subjectAltName, by `user_from`."""
+
+
+class CertificateContext(ssl.SSLContext):
+    """The context of one certificate, which takes the place of the front in a handshake.
+
+    `user_from` chooses the name in a client's certificate that stands for a user. It belongs to the
+    authorities that the client was verified by, and so stays as it was when the settings change.
+    """
+
+    user_from: UserSource | None = None
 
 
 def certificate_name(encrypted: ssl.SSLObject | None) -> str:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.net.certificate_dates import DatedFile, DateWarnings
+from broker.net.certificate_name import CertificateContext
 from broker.net.tls_files import CERTIFICATE, KeyPair, TlsError, TlsFiles
-from broker.net.tls_front import CertificateContext, FrontContext
 from broker.net.tls_proof import handshake
 from broker.tls_settings import ClientCertificates, TlsSettings
 
@@ -139,7 +139,7 @@ class TlsContexts:
         return self._warnings.due(self._published.dated, now_s)
 
     def _new_front(self, settings: TlsSettings) -> ssl.SSLContext:
-        front = FrontContext(ssl.PROTOCOL_TLS_SERVER)
+        front = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         _apply_rules(front, settings)
         front.sni_callback = self._publish
         return front

@@ -36,15 +36,26 @@ class Echo(asyncio.Protocol):
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.is_lost = False
+        self.lost_by: Exception | None = None
+        self.is_paused = False
+        self.received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are not derived from asyncio's
         self.transport = cast(asyncio.Transport, transport)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
+    def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
+        self.lost_by = exc
+
+    def pause_writing(self) -> None:
+        self.is_paused = True
+
+    def resume_writing(self) -> None:
+        self.is_paused = False
 
     def data_received(self, data: bytes) -> None:
+        self.received += data
         assert self.transport is not None
         self.transport.write(data)
 

@@ -237,7 +237,7 @@ async def test_a_closed_connection_does_not_wait_long_for_the_client(
     settings: TlsSettings, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that has stopped reading answers no end of TLS; the loops would wait 30 s."""
-    monkeypatch.setattr("broker.net.acceptor.CLOSE_NOTIFY_S", 0.05)
+    monkeypatch.setattr("broker.net.tls_transport.CLOSE_NOTIFY_S", 0.05)
     async with listening(settings) as here:
         _, writer = await here.connect(authority.client())
         await until(lambda: len(here.made) == 1)

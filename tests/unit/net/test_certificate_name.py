@@ -7,8 +7,7 @@ from typing import cast
 
 import pytest
 
-from broker.net.certificate_name import certificate_name
-from broker.net.tls_front import CertificateContext
+from broker.net.certificate_name import CertificateContext, certificate_name
 from broker.tls_settings import UserSource
 
 pytestmark = pytest.mark.attack("A7")
