@@ -87,7 +87,7 @@ class App:
         self.ended: Final = asyncio.Event()
         clock = SystemClock() if clock is None else clock
         hold_us = 0 if self.store.commits_at_once else settings.hold_ms * 1000
-        self.journal = Journal(self.store, clock, hold_us=hold_us)
+        self.journal = Journal(self.store, clock, hold_us=hold_us, stats=self.stats)
         self.accounts: Final = StoredAccounts(self.store, self.journal)
         router = router_of(
             settings, self.store, self.journal, clock=clock, stats=self.stats, observer=observer
@@ -280,6 +280,7 @@ class App:
     def _store_failed(self, failure: StoreError) -> None:
         if self.failure is None:
             self.failure = failure
+            self.stats.store_failures += 1
             reason = {"reason": str(failure)}
             self.container.audit.record(
                 AuditEvent(action="store.failed", result=FAILED, after=reason)

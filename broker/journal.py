@@ -21,6 +21,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from broker.clock import Clock
 from broker.routing.credit.commit_delay import CommitDelay
+from broker.stats import Stats
 from storage.api import Store
 from storage.batch import Batch
 
@@ -165,8 +166,16 @@ class Journal:
     a thread.
     """
 
-    def __init__(self, store: Store, clock: Clock | None = None, *, hold_us: i64 = 0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock | None = None,
+        *,
+        hold_us: i64 = 0,
+        stats: Stats | None = None,
+    ) -> None:
         self._store: Final = store
+        self._stats: Final = Stats() if stats is None else stats
         self._at_once: Final = store.commits_at_once
         self._clock: Final = clock
         can_wait = clock is not None and not self._at_once
@@ -227,6 +236,7 @@ class Journal:
     def _commit_now(self, page: JournalPage) -> None:
         self._turn()
         if not page.batch.is_empty():
+            self._count(page.batch)
             self._store.commit_now(page.batch)
             self.durable_up_to = max(self.durable_up_to, page.batch.last_number())
         page.tell()
@@ -333,7 +343,14 @@ class Journal:
         """Write `batch`, and remember how long that took."""
         began_us = self._now_us()
         await self._store.commit(batch)
-        self.commit_delay.committed(self._now_us() - began_us)
+        took_us = self._now_us() - began_us
+        self.commit_delay.committed(took_us)
+        self._stats.commit_us.observe(took_us)
+        self._count(batch)
+
+    def _count(self, batch: Batch) -> None:
+        self._stats.commits += 1
+        self._stats.commit_messages.observe(len(batch.appended))
 
     def _now_us(self) -> i64:
         """Return the steady clock's time in µs; always 0 if there is no clock."""

@@ -121,8 +121,10 @@ def reloaded(
     try:
         done = apply(app, load())
     except SettingsError as error:
+        app.stats.reloads_failed += 1
         _tell_failed(app, str(error), actor=actor, request_id=request_id)
         raise
+    app.stats.reloads += 1
     _log_done(app, done)
     facts = {"applied": done.applied, "need_restart": done.need_restart}
     audit.record(

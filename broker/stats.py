@@ -1,15 +1,132 @@
 """Counters of the broker's own work. Exporters read them; nothing here exports."""
 
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import i64
+
+OTHER: Final = "other"
+"""Stands in a breakdown for every value that is not in its closed set."""
+
+CONDITIONS: Final = (
+    "amqp:internal-error",
+    "amqp:not-found",
+    "amqp:unauthorized-access",
+    "amqp:decode-error",
+    "amqp:resource-limit-exceeded",
+    "amqp:not-allowed",
+    "amqp:invalid-field",
+    "amqp:not-implemented",
+    "amqp:resource-locked",
+    "amqp:precondition-failed",
+    "amqp:resource-deleted",
+    "amqp:illegal-state",
+    "amqp:connection:forced",
+    "amqp:link:message-size-exceeded",
+    "amqp:transaction:unknown-id",
+)
+"""The conditions of refused connections and messages that are counted apart."""
+
+CAUSES: Final = ("rejected", "delivery-limit")
+"""The reasons of moves to a dead-letter node (`routing/entries/dead_letter.py`)."""
+
+MECHANISMS: Final = (
+    *("ANONYMOUS", "EXTERNAL", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    *("OAUTHBEARER", "XOAUTH2", "Basic", "Bearer"),
+)
+"""The mechanisms of SASL that the broker offers, and the schemes of HTTP."""
+
+LOGIN_OK: Final = "ok"
+LOGIN_FAILED: Final = "failed"
+LOGIN_UNDECIDED: Final = "undecided"
+LOGIN_RESULTS: Final = (LOGIN_OK, LOGIN_FAILED, LOGIN_UNDECIDED)
+
+BUCKETS: Final[i64] = 16
+"""Buckets of a histogram with a bound. One more has the values above the highest."""
+
+SHORTEST_US: Final[i64] = 250
+"""The lowest bound of a histogram of times, in µs; the highest is 8.192 s."""
+
+
+@final
+class Breakdown:
+    """Counts by one label or more, each with a closed set of values, so that peers add none."""
+
+    def __init__(self, *values: tuple[str, ...]) -> None:
+        self.values: Final = values
+        self.counts: Final[dict[tuple[str, ...], int]] = {}
+
+    def add(self, *labels: str) -> None:
+        """Count one; a label that is not in its set counts as OTHER."""
+        key: tuple[str, ...] = ()
+        for at, label in enumerate(labels):
+            key = (*key, label if label in self.values[at] else OTHER)
+        self.counts[key] = self.counts.get(key, 0) + 1
+
+
+@final
+class Histogram:
+    """Counts of values in BUCKETS buckets: those up to `least`, up to twice `least`, and so on.
+
+    `counts` has one more bucket, for all higher values. `total` is the sum of all values.
+    """
+
+    def __init__(self, least: i64) -> None:
+        self.least: Final[i64] = least
+        self.counts: Final[list[int]] = [0] * 17
+        self.total: i64 = 0
+
+    def observe(self, value: i64) -> None:
+        """Count a value; a negative one, after a step of the clock, counts as 0."""
+        value = max(value, 0)
+        self.total += value
+        bound = self.least
+        at: i64 = 0
+        while at < BUCKETS and value > bound:
+            bound <<= 1
+            at += 1
+        self.counts[at] += 1
+
+
+@final
+class ListenerStats:
+    """Totals of the AMQP connections of one listener.
+
+    Bytes are those of AMQP, without TLS and WebSocket. `certificate_end_s` is when its first
+    certificate or revocation list ends, in s since 1970; 0 without TLS.
+    """
+
+    def __init__(self) -> None:
+        self.opened: i64 = 0
+        self.closed: i64 = 0
+        self.received_bytes: i64 = 0
+        self.sent_bytes: i64 = 0
+        self.certificate_end_s: float = 0.0
 
 
 @final
 class Stats:
-    """Totals since the start, one instance per broker. Every attribute only grows."""
+    """Totals since the start, one instance per broker. Every counter only grows.
+
+    `listeners` are those of AMQP by name, and `http` if it has TLS. Queue waits are measured for
+    one delivery in 64, settlements for the message that each queue times (`ack_latency.py`), and
+    the lateness of a schedule for the first message that is due at a time.
+    """
 
     def __init__(self) -> None:
+        self.listeners: Final[dict[str, ListenerStats]] = {}
+        self.unroutable_by: Final = Breakdown(CONDITIONS)
+        self.connections_refused_by: Final = Breakdown(CONDITIONS)
+        self.dead_lettered_by: Final = Breakdown(CAUSES)
+        self.dropped_by: Final = Breakdown(CAUSES)
+        self.logins_by: Final = Breakdown(MECHANISMS, LOGIN_RESULTS)
+        # kinds and verbs are the broker's own names, never a client's
+        self.access_denied_by: Final[dict[tuple[str, str], int]] = {}
+        self.queue_wait_us: Final = Histogram(SHORTEST_US)
+        self.settle_us: Final = Histogram(SHORTEST_US)
+        self.schedule_lateness_us: Final = Histogram(SHORTEST_US)
+        self.commit_us: Final = Histogram(SHORTEST_US)
+        self.commit_messages: Final = Histogram(1)
+        self.handshake_us: Final = Histogram(SHORTEST_US)
         self.connections_opened: i64 = 0
         self.connections_closed: i64 = 0
         self.connections_refused: i64 = 0
@@ -55,6 +172,23 @@ class Stats:
         self.moved_over_limit: i64 = 0
         self.auto_deleted: i64 = 0
         self.disk_full: i64 = 0
+        self.commits: i64 = 0
+        self.store_failures: i64 = 0
+        self.reloads: i64 = 0
+        self.reloads_failed: i64 = 0
+
+    def listener(self, name: str) -> ListenerStats:
+        """Return the totals of a listener, made if they are missing."""
+        found = self.listeners.get(name)
+        if found is None:
+            found = self.listeners[name] = ListenerStats()
+        return found
+
+    def denied(self, kind: str, verb: str) -> None:
+        """Count that a client lacked the right `verb` on a resource of `kind`."""
+        self.access_denied += 1
+        key = (kind, verb)
+        self.access_denied_by[key] = self.access_denied_by.get(key, 0) + 1
 
     def as_dict(self) -> dict[str, int]:
         """Return every counter by its name, in the order of declaration."""
@@ -104,4 +238,8 @@ class Stats:
             "moved_over_limit": self.moved_over_limit,
             "auto_deleted": self.auto_deleted,
             "disk_full": self.disk_full,
+            "commits": self.commits,
+            "store_failures": self.store_failures,
+            "reloads": self.reloads,
+            "reloads_failed": self.reloads_failed,
         }

@@ -20,6 +20,7 @@ from broker.security.entrance import Entrance
 from broker.security.identity import Identity
 from broker.security.resources import Resource
 from broker.security.turns import TooManyLogins
+from broker.stats import LOGIN_FAILED, LOGIN_OK, LOGIN_UNDECIDED
 
 UNAUTHORIZED: Final = 401
 
@@ -31,6 +32,8 @@ IN_CLEAR: Final = (
 
 NOTICE_EVERY_MS: Final = 60_000
 """Minimum milliseconds between two notices about passwords that were refused for IN_CLEAR."""
+
+LOGIN_RESULT: Final = {DONE: LOGIN_OK, FAILED: LOGIN_FAILED, REFUSED: LOGIN_UNDECIDED}
 
 CHALLENGE: Final = {"www-authenticate": 'Basic realm="jms-broker", charset="UTF-8"'}
 """The headers of a 401 response (RFC 7617)."""
@@ -56,7 +59,7 @@ class Visitor:
         """Raise Refused unless the client may do that."""
         decision = self._decide(verb, resource)
         if not decision.allowed:
-            self._container.stats.access_denied += 1
+            self._container.stats.denied(resource.kind, verb)
             actor = actor_at(self._identity, self._entrance)
             self._container.audit.record(denied(actor, verb, resource, decision=decision))
             raise Refused(FORBIDDEN, decision.text(verb, resource))
@@ -129,6 +132,7 @@ class Access:
         self, action: str, user: str, entrance: Entrance, *, scheme: str, result: str
     ) -> None:
         """Record a login; one of each user and address in a minute, for each request is one."""
+        self._container.stats.logins_by.add(scheme, LOGIN_RESULT[result])
         known = user if result == DONE else ""
         self._container.audit.record(
             AuditEvent(

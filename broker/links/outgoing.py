@@ -82,7 +82,7 @@ class CreditedConsumer(Consumer):
         container = self._container
         container.stats.delivered += 1
         if container.stats.delivered % YIELD_EVERY == 0:
-            container.journal.yield_to_writer()
+            container.sample_delivery(entry)
         header = message.header(
             entry.delivery_count, container.clock, acquired_before=entry.history is not None
         )

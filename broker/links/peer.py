@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Final, NoReturn, final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from broker.amqp.connection import Connection
 from broker.amqp.deadlines import NO_DEADLINE
@@ -41,6 +40,7 @@ from broker.links.refusal import as_link_fault
 from broker.links.rights_review import LOGIN_ENDED
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS
 from broker.links.transactions import OpenTransaction, Transactions
+from broker.links.transport import Transport
 from broker.links.uniqueness import SOLE_CONNECTION, Claim, agreed, claim_of
 from broker.links.user_limits import Usage
 from broker.routing.addresses.address import Address
@@ -52,43 +52,13 @@ from broker.security.decision import Decision
 from broker.security.entrance import Entrance
 from broker.security.identity import NOT_LOGGED_IN, Identity
 from broker.security.resources import CONNECTION, Resource
+from broker.stats import LOGIN_FAILED, LOGIN_OK, LOGIN_UNDECIDED
 
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 ESTABLISHMENT_FAILED: Final = "amqp:connection-establishment-failed"
 
 OFFERED: Final = (ANONYMOUS_RELAY, DELAYED_DELIVERY, SOLE_CONNECTION, *OFFERED_BY_SUBSCRIPTIONS)
 """Capabilities that the broker's open offers (CON-07)."""
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Transport:
-    """The socket of a peer, as far as `Peer` controls it."""
-
-    @abstractmethod
-    def write(self, chunks: list[bytes]) -> None:
-        """Send `chunks` in order, as soon as the socket takes them."""
-
-    def entered(self) -> None:
-        """Note that the client has logged in, or has opened its connection without a login."""
-
-    def unsent_bytes(self) -> i64:
-        """Return the number of bytes that the socket has not taken yet."""
-        return 0
-
-    @abstractmethod
-    def pause(self) -> None:
-        """Read nothing more from the socket until `resume`."""
-
-    @abstractmethod
-    def resume(self) -> None:
-        """Read from the socket again."""
-
-    def abort(self) -> None:
-        """Close the socket at once, and discard unsent bytes."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the socket once everything has been sent."""
 
 
 @final
@@ -106,6 +76,8 @@ class Peer(ConnectionOwner):
         self.container: Final = container
         self.entrance: Final = entrance
         self.id: Final[i64] = container.next_peer_id()
+        self._counts: Final = container.stats.listener(entrance.listener)
+        self._mechanism = ""  # of the login under way
         self.container_id = ""
         self.hostname = ""
         self.claim: Claim = Claim(exclusive=False)
@@ -153,8 +125,10 @@ class Peer(ConnectionOwner):
     def receive(self, data: bytes) -> None:
         """Process `data` that the client sent, and run a round of work."""
         container = self.container
+        size = i64(len(data))
+        self._counts.received_bytes += size
         if self.quota is not None:
-            self.quota.received(i64(len(data)))
+            self.quota.received(size)
         batch = container.journal.batch
         changes = batch.subscription_changes
         container.received_ms = container.clock.wall_ms()
@@ -258,6 +232,10 @@ class Peer(ConnectionOwner):
         transport = self._transport
         if transport is None:
             return
+        sent: i64 = 0
+        for chunk in chunks:
+            sent += i64(len(chunk))
+        self._counts.sent_bytes += sent
         transport.write(chunks)
         if connection.is_over:
             self._transport = None
@@ -276,6 +254,10 @@ class Peer(ConnectionOwner):
         transport = self._transport
         unsent: i64 = 0 if transport is None else transport.unsent_bytes()
         return self.connection.output.pending() + unsent
+
+    def open_transactions(self) -> int:
+        """Return the number of open transactions."""
+        return 0 if self._transactions is None else self._transactions.count()
 
     def transactions_memory(self) -> i64:
         """Return the bytes of memory that the open transactions keep."""
@@ -297,6 +279,7 @@ class Peer(ConnectionOwner):
         self._alarm.set(self.container.router.timer_queue, self.connection.next_deadline_ms)
 
     def authenticate(self, mechanism: str, response: bytes | None) -> None:
+        self._mechanism = mechanism
         if self._exchange is not None:
             self._exchange.start(self, mechanism, response)
 
@@ -313,6 +296,7 @@ class Peer(ConnectionOwner):
         self.identity = identity
         self._exchange = None
         self._entered()
+        self.container.stats.logins_by.add(self._mechanism, LOGIN_OK)
         self.container.watcher.authenticated(self)
         self.connection.sasl_outcome(SASL_OK, self.container.clock.now_ms())
 
@@ -323,11 +307,13 @@ class Peer(ConnectionOwner):
     def rejected(self, reason: str) -> None:
         """Refuse the client: wrong credentials, or a way of login that is not allowed."""
         self.container.stats.authentication_failures += 1
+        self.container.stats.logins_by.add(self._mechanism, LOGIN_FAILED)
         self.container.watcher.rejected(self, reason)
         self.connection.sasl_outcome(SASL_AUTH, self.container.clock.now_ms())
 
     def undecided(self, reason: str) -> None:
         """Refuse the client for now: its login cannot be checked yet (sasl-code sys-temp)."""
+        self.container.stats.logins_by.add(self._mechanism, LOGIN_UNDECIDED)
         self.container.watcher.undecided(self, reason)
         self.connection.sasl_outcome(SASL_SYS_TEMP, self.container.clock.now_ms())
 
@@ -356,6 +342,7 @@ class Peer(ConnectionOwner):
         self.dynamic.creator = self.identity.user
         self._entered()
         container.stats.connections_opened += 1
+        self._counts.opened += 1
         self.connection.accept(
             offered_capabilities=list(OFFERED),
             properties={**container.product, **agreed(self.claim)},
@@ -370,7 +357,9 @@ class Peer(ConnectionOwner):
         self.identity = current
 
     def _refuse_connection(self, fault: ConnectionFault) -> None:
-        self.container.stats.connections_refused += 1
+        stats = self.container.stats
+        stats.connections_refused += 1
+        stats.connections_refused_by.add(fault.condition)
         self.container.watcher.refused(self, str(fault))
         self.connection.refuse(fault, properties={ESTABLISHMENT_FAILED: True})
 
@@ -430,7 +419,7 @@ class Peer(ConnectionOwner):
 
     def deny(self, right: Right, decision: Decision) -> NoReturn:
         """Count and report that the client lacks `right`; raise NotPermitted."""
-        self.container.stats.access_denied += 1
+        self.container.stats.denied(right.resource.kind, right.verb)
         self.container.watcher.denied(self, right, decision)
         raise NotPermitted(decision.text(right.verb, right.resource))
 
@@ -491,6 +480,7 @@ class Peer(ConnectionOwner):
             self.container.leave(self)
             self.container.login_expiries.forget(self)
             self.container.stats.connections_closed += 1
+            self._counts.closed += 1
             self.container.watcher.closed(self, self.connection.end_reason)
 
     def failed(self, error: Exception) -> None:

@@ -61,6 +61,10 @@ class Transactions(TimerCallback):
         self._open[declared.id] = declared
         return declared
 
+    def count(self) -> int:
+        """Return the number of open transactions."""
+        return len(self._open)
+
     def find(self, txn_id: bytes) -> OpenTransaction | None:
         """Return the open transaction of that id; None if there is none."""
         return self._open.get(txn_id)

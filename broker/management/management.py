@@ -234,6 +234,7 @@ class Management(Service):
                     return Later(partial(self._recorded, found, caller, request))
             return found
         except Denied as denial:
+            self._container.stats.denied(denial.resource.kind, denial.verb)
             self._audit.denied(caller, denial)
             return response_of(denial)
         except Refused as refusal:

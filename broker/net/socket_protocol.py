@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, cast
 
-from broker.links.peer import Peer, Transport
+from broker.links.peer import Peer
+from broker.links.transport import Transport
 from broker.listener_settings import ListenerSettings
 from broker.net.certificate_name import certificate_name
 from broker.security.entrance import Entrance

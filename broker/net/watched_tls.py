@@ -28,7 +28,12 @@ class WatchedTls:
 
     def acceptor(self, make_protocol: Callable[[], asyncio.BaseProtocol]) -> Acceptor:
         """Return a new acceptor with these certificates, whose failures are counted and logged."""
-        return Acceptor(self.contexts, make_protocol, on_failure=self._failures.note)
+        return Acceptor(
+            self.contexts,
+            make_protocol,
+            on_failure=self._failures.note,
+            took=self._container.stats.handshake_us,
+        )
 
     def prepare(self, tls: TlsSettings) -> Callable[[], None]:
         """Return what puts `tls` into force. Raise TlsError if a file of it cannot be used."""
@@ -61,5 +66,7 @@ class WatchedTls:
                 watcher.noticed(f"listener {self._name}: new certificates are in use")
             else:
                 watcher.noticed(f"the former certificates stay in use: {refusal}")
+        ends = [file.end_s for file in self.contexts.dated()]
+        self._container.stats.listener(self._name).certificate_end_s = min(ends, default=0.0)
         for warning in self.contexts.warnings(self._container.clock.wall_ms() / 1000):
             watcher.noticed(warning)

@@ -27,7 +27,8 @@ from broker.amqp.frames import AMQP_HEADER, put_frame
 from broker.amqp.performatives import Attach, Begin, Detach, Open
 from broker.amqp.terminus import Source, Target
 from broker.app import App
-from broker.links.peer import Peer, Transport
+from broker.links.peer import Peer
+from broker.links.transport import Transport
 from broker.net.log import configure_logging
 from broker.security.access import AccessRules
 from broker.security.entrance import AMQP, Entrance

@@ -27,7 +27,8 @@ from broker.amqp.outcomes import ACCEPTED
 from broker.amqp.performatives import Attach, Begin, Flow, Open, put_disposition, read_flow
 from broker.amqp.terminus import Source, Target
 from broker.app import App
-from broker.links.peer import Peer, Transport
+from broker.links.peer import Peer
+from broker.links.transport import Transport
 from broker.net.log import configure_logging
 from broker.security.entrance import AMQP, Entrance
 from broker.settings import load_settings

@@ -24,7 +24,8 @@ from broker.amqp.performatives import (
 )
 from broker.amqp.terminus import Source, Target
 from broker.amqp.types import Integer
-from broker.links.peer import Peer, Transport
+from broker.links.peer import Peer
+from broker.links.transport import Transport
 from broker.links.uniqueness import SOLE_CONNECTION
 from tests.scenario.simulation_links import UINT, Awaited, Link, Session, State
 from tests.scenario.simulation_records import Creation, Ending, Entry, Wrong

@@ -14,7 +14,8 @@ from broker.journal import Journal
 from broker.links.access import Right
 from broker.links.authenticator import Authenticator, Exchange
 from broker.links.container import Container, Watcher
-from broker.links.peer import Peer, Transport
+from broker.links.peer import Peer
+from broker.links.transport import Transport
 from broker.management.management import Management
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.credit.memory import UNBOUNDED

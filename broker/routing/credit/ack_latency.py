@@ -67,8 +67,11 @@ class AckLatency:
         self._since_us = now_us
         self.producer_window.begin()
 
-    def settled(self, now_us: i64) -> None:
-        """Measure the timed message, which a consumer has settled at `now_us`; stop timing it."""
+    def settled(self, now_us: i64) -> i64:
+        """Measure the timed message, which a consumer has settled at `now_us`; stop timing it.
+
+        Return the µs since its arrival.
+        """
         lag_us = now_us - self._since_us
         self._learn(lag_us, now_us)
         if self.lag_us <= self.commit_delay.us // 2:
@@ -76,6 +79,7 @@ class AckLatency:
         elif self.lag_us > self.commit_delay.us:
             self.is_prompt = False
         self.left()
+        return lag_us
 
     def left(self) -> None:
         """Stop timing the message, so that the next one is timed.

@@ -18,6 +18,10 @@ class BlockedProducers:
         """Return whether a producer waits."""
         return bool(self._producers)
 
+    def count(self) -> int:
+        """Return the number of producers that wait."""
+        return len(self._producers)
+
     def wait(self, producer: Producer) -> None:
         """Add `producer`, which is resumed together with the others."""
         self._producers[producer] = None

@@ -150,7 +150,8 @@ class QueuePersistence:
         ack_latency = self.ack_latency
         if ack_latency is not None and number == ack_latency.timed:
             if consumed:
-                ack_latency.settled(self._context.clock.now_us())
+                lag_us = ack_latency.settled(self._context.clock.now_us())
+                self._context.stats.settle_us.observe(lag_us)
                 self._narrow(ack_latency)
             else:
                 ack_latency.left()
