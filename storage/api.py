@@ -13,7 +13,7 @@ from mypy_extensions import mypyc_attr
 
 from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
-from storage.facts import QuarantinedMessage, StoreFacts
+from storage.facts import DiskSpace, QuarantinedMessage, StoreFacts
 from storage.leases import StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StoredSink, StoredStage
@@ -92,6 +92,10 @@ class Store:
     def free_bytes(self) -> int:
         """Return how many more bytes can be written, -1 if unknown. Costs a system call."""
         return -1
+
+    def disk_space(self) -> DiskSpace | None:
+        """Return the sizes of files and disk, None if unknown. Costs a few system calls."""
+        return None
 
     async def facts(self) -> StoreFacts:
         """Return sizes and counts. Delays no commit."""

@@ -1,4 +1,4 @@
-"""Facts about a store for management: sizes, counts, quarantined messages."""
+"""Facts about a store for operators: sizes, counts, quarantined messages."""
 
 from __future__ import annotations
 
@@ -26,6 +26,15 @@ class StoreFacts:
     ballast_missing_bytes: int = 0
     ballast_releases: int = 0
     checkpoints_postponed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiskSpace:
+    """Bytes of the store's files, and of the disk that they are on."""
+
+    used: int
+    free: int
+    total: int
 
 
 @dataclass(frozen=True)

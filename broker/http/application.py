@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -39,6 +39,9 @@ from broker.routing.selector import parse_selector
 from broker.security.resources import MANAGEMENT, Resource
 from storage.api import Store, StoreError
 
+if TYPE_CHECKING:
+    from broker.http.metrics import Metrics
+
 NODE: Final = ("address", "subscription")
 """The arguments that name the queue or the subscription to read from; exactly one is needed."""
 
@@ -61,12 +64,19 @@ class Readings:
     """The handlers of all paths. All but /livez need a right."""
 
     def __init__(
-        self, container: Container, store: Store, *, access: Access, streams: Streams
+        self,
+        container: Container,
+        store: Store,
+        *,
+        access: Access,
+        streams: Streams,
+        metrics: Metrics | None = None,
     ) -> None:
         self._container: Final = container
         self._store: Final = store
         self._access: Final = access
         self._streams: Final = streams
+        self._metrics: Final = metrics
         self._reading: Final = messages.Reading(container)
 
     def routes(self) -> list[Route]:
@@ -76,6 +86,8 @@ class Readings:
             "/arrow/events": self._events,
             "/arrow/browse": self._browse,
             "/arrow/lease": self._lease,
+            "/metrics": self._metrics_page,
+            "/metrics/detailed": self._metrics_detailed,
         }
         guarded = [Route(path, self._guarded(work)) for path, work in known.items()]
         return [Route("/livez", _alive), *guarded]
@@ -148,6 +160,17 @@ class Readings:
             wanted=ConsumerFilter(parse_selector(selector)) if selector else None,
         )
         return ArrowStream(self._streams, messages.SCHEMA, batches)
+
+    async def _metrics_page(self, request: Request, visitor: Visitor) -> Response:
+        return await self._all_metrics().page(request, visitor)
+
+    async def _metrics_detailed(self, request: Request, visitor: Visitor) -> Response:
+        return await self._all_metrics().detailed(request, visitor)
+
+    def _all_metrics(self) -> Metrics:
+        if self._metrics is None:
+            raise Refused(NOT_FOUND, "http.metrics is false")
+        return self._metrics
 
     def _queue(self, asked: Arguments, visitor: Visitor) -> Queue:
         """Return the queue of the address or subscription; Refused unless exactly one is given.

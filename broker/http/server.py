@@ -31,6 +31,7 @@ from broker.tls_settings import TlsSettings
 from storage.api import Store
 
 if TYPE_CHECKING:
+    from broker.http.metrics import Metrics
     from broker.net.acceptor import Acceptor
     from broker.net.watched_tls import WatchedTls
 
@@ -116,6 +117,7 @@ class HttpServer:
         self._tls: Final = None if tls is None else _watched(tls, container)
         self._acceptor: Acceptor | None = None
         self._watch: asyncio.TimerHandle | None = None
+        self._metrics: Metrics | None = None
         self.port = settings.port or 0
 
     def url(self) -> str:
@@ -164,7 +166,10 @@ class HttpServer:
         settings = self._settings
         access = Access(self._container, is_local=is_loopback(settings.host))
         streams = Streams(settings.streams_max, self._container.watcher)
-        readings = Readings(self._container, self._store, access=access, streams=streams)
+        self._metrics = self._new_metrics(streams)
+        readings = Readings(
+            self._container, self._store, access=access, streams=streams, metrics=self._metrics
+        )
         return uvicorn.Config(
             ShortHeads(application(readings), settings.head_bytes_max),
             interface="asgi3",
@@ -183,6 +188,16 @@ class HttpServer:
             h11_max_incomplete_event_size=settings.head_bytes_max,
         )
 
+    def _new_metrics(self, streams: Streams) -> Metrics | None:
+        if not self._settings.metrics:
+            return None
+        # a broker without metrics is spared their modules
+        from broker.http.metrics import Metrics
+
+        metrics = Metrics(self._container, self._store, streams)
+        metrics.loop_lag.start()
+        return metrics
+
     def _crowded(self, source: str) -> None:
         """Count a connection dropped because of a limit, and log a notice if one is due."""
         self._container.stats.http_connections_dropped += 1
@@ -194,6 +209,8 @@ class HttpServer:
         """Accept no more connections, cut off streams, and wait until the server has ended."""
         if self._watch is not None:
             self._watch.cancel()
+        if self._metrics is not None:
+            self._metrics.loop_lag.stop()
         if self._acceptor is not None:
             self._acceptor.stop_accepting()
             await self._acceptor.ended()

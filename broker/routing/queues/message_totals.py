@@ -14,26 +14,32 @@ NO_MESSAGE: Final[i64] = -1
 
 @final
 class MessageTotals:
-    """Sums over queues: messages that are ready, unsettled, held back, and staged for them.
+    """Sums over queues: messages that are ready, unsettled and held back.
 
-    Those held back wait for their delivery time, after a failure, or to be moved.
+    Those held back wait for their delivery time, after a failure, or to be moved. `temporary`
+    queues are counted, too.
     """
 
     def __init__(self) -> None:
         self.ready: i64 = 0
         self.unsettled: i64 = 0
         self.held: i64 = 0
-        self.staged: i64 = 0
+        self.temporary: i64 = 0
 
     def add(self, queues: list[Queue]) -> None:
         """Add the messages of these queues."""
+        ready: i64 = 0
+        unsettled: i64 = 0
         for queue in queues:
             state = queue.state
-            self.ready += state.backlogs.waiting
-            self.unsettled += state.acquired
+            ready += state.backlogs.waiting
+            unsettled += state.acquired
             if state.schedule is not None:
                 self.held += state.schedule.size()
-            self.staged += queue.staged
+            if queue.is_temporary:
+                self.temporary += 1
+        self.ready += ready
+        self.unsettled += unsettled
 
 
 def oldest_arrival_ms(queue: Queue) -> i64:

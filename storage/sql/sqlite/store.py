@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from storage.api import StoreError
 from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
-from storage.facts import QuarantinedMessage, StoreFacts
+from storage.facts import DiskSpace, QuarantinedMessage, StoreFacts
 from storage.sql import contents, events
 from storage.sql.contents import IN_USE
 from storage.sql.reading import learn
@@ -85,6 +86,14 @@ class SqliteStore(SqlStore):
             return sqlite.free_on_disk(self._database) + self._unused
         except OSError:
             return -1
+
+    def disk_space(self) -> DiskSpace | None:
+        try:
+            used = self._database.stat().st_size + sqlite.log_size(self._database)
+            disk = shutil.disk_usage(self._database.parent)
+        except OSError:
+            return None
+        return DiskSpace(used=used, free=disk.free, total=disk.total)
 
     def _measure(self) -> None:
         if self._connection is None or self._failure is not None:

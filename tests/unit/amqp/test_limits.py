@@ -128,6 +128,7 @@ NO_LIMITS: Final = {
         "http.host",
         "http.port",
         "http.tls",
+        "http.metrics",
         "allow_anonymous",
         "authenticator",
         "user",

@@ -1,0 +1,188 @@
+"""The values of the metrics of `/metrics`."""
+
+from __future__ import annotations
+
+import platform
+import time
+from typing import TYPE_CHECKING, Final
+
+from broker import __version__
+from broker.compiled import build_kind
+from broker.http.broker_totals import BrokerTotals
+from broker.http.metric_text import Labels
+from broker.routing.credit.memory import UNBOUNDED
+from broker.security.entrance import HTTP
+from broker.stats import Breakdown, Histogram, Stats
+
+if TYPE_CHECKING:
+    from broker.http.loop_lag import LoopLag
+    from broker.links.container import Container
+    from storage.api import Store
+
+MICROSECONDS: Final = 1_000_000
+
+Values = dict[str, dict[Labels, float]]
+"""Samples by the name of their metric, then by the values of its labels."""
+
+
+def counters(stats: Stats) -> Values:
+    """Return the counters of messages, connections, rights and commits."""
+    accepted, refused = stats.published, stats.unroutable
+    return {
+        "messages_received_total": {(): accepted + refused},
+        "messages_accepted_total": {(): accepted},
+        "messages_delivered_total": {(): stats.delivered},
+        "messages_settled_total": _settled(stats),
+        "messages_redelivered_total": {(): stats.requeued},
+        "messages_dead_lettered_total": _counted(stats.dead_lettered_by),
+        "messages_dropped_total": {
+            **_counted(stats.dropped_by),
+            ("displaced",): stats.displaced,
+            ("backlog",): stats.backlog_dropped,
+        },
+        "messages_expired_total": {(): stats.expired},
+        "messages_unroutable_total": _counted(stats.unroutable_by),
+        "messages_duplicate_total": {(): stats.duplicates},
+        "message_bytes_total": {("in",): stats.published_bytes},
+        "connections_refused_total": _counted(stats.connections_refused_by),
+        "connections_over_limit_total": {(): stats.connections_over_limit},
+        "connections_stalled_total": {(): stats.connections_stalled},
+        "links_refused_total": {(): stats.links_refused},
+        "logins_total": _counted(stats.logins_by),
+        "logins_throttled_total": {(): stats.logins_throttled},
+        "access_denied_total": {key: count for key, count in stats.access_denied_by.items()},
+        "user_limits_reached_total": {(): stats.user_limits_reached},
+        "handshakes_failed_total": {(): stats.tls_handshakes_failed},
+        "commits_total": {(): stats.commits},
+        "store_failures_total": {(): stats.store_failures},
+        "transactions_total": {
+            ("committed",): stats.committed,
+            ("rolled_back",): stats.rolled_back,
+        },
+        "reloads_total": {("ok",): stats.reloads, ("failed",): stats.reloads_failed},
+        "quarantined_messages": {(): stats.quarantined},
+    }
+
+
+def _settled(stats: Stats) -> dict[Labels, float]:
+    """Return the ends of deliveries; a failed or rejected message has been moved or dropped."""
+    ends = {("accepted",): stats.acknowledged, ("returned",): stats.requeued}
+    causes = {("rejected",): ("rejected",), ("failed",): ("delivery-limit",)}
+    for outcome, cause in causes.items():
+        moved = stats.dead_lettered_by.counts.get(cause, 0)
+        ends[outcome] = moved + stats.dropped_by.counts.get(cause, 0)
+    return dict(ends)
+
+
+def _counted(breakdown: Breakdown) -> dict[Labels, float]:
+    """Return the counts of a breakdown; those by one label begin with 0 for each value."""
+    zeros = {(value,): 0 for value in breakdown.values[0]} if len(breakdown.values) == 1 else {}
+    return {**zeros, **breakdown.counts}
+
+
+def listeners(stats: Stats, now_s: float) -> Values:
+    """Return the metrics of each listener; HTTP has the end of its certificate alone."""
+    amqp = {name: each for name, each in stats.listeners.items() if name != HTTP}
+    network: dict[Labels, float] = {}
+    for name, each in amqp.items():
+        network["in", name] = each.received_bytes
+        network["out", name] = each.sent_bytes
+    return {
+        "network_bytes_total": network,
+        "connections_opened_total": {(name,): each.opened for name, each in amqp.items()},
+        "connections_closed_total": {(name,): each.closed for name, each in amqp.items()},
+        "certificate_expiry_seconds": {
+            (name,): each.certificate_end_s - now_s
+            for name, each in stats.listeners.items()
+            if each.certificate_end_s
+        },
+    }
+
+
+def gauges(totals: BrokerTotals, container: Container) -> Values:
+    """Return the numbers of messages, nodes, connections and links."""
+    messages, subscriptions, router = totals.messages, totals.subscriptions, container.router
+    connections = dict.fromkeys((name for name in container.stats.listeners if name != HTTP), 0)
+    connections.update(totals.connections)
+    return {
+        "messages": {
+            ("ready",): messages.ready,
+            # leased messages are unsettled, too, until a lease of them ends between two stretches
+            ("unsettled",): max(0, messages.unsettled - totals.leased),
+            ("scheduled",): messages.held,
+            ("staged",): router.staging_area.messages(),
+            ("leased",): totals.leased,
+        },
+        "queues": {
+            ("named",): totals.queues - totals.temporary_queues,
+            ("temporary",): totals.temporary_queues,
+        },
+        "topics": {
+            ("named",): totals.topics - totals.temporary_topics,
+            ("temporary",): totals.temporary_topics,
+        },
+        "subscriptions": {
+            ("shared", "true"): subscriptions.shared_durable,
+            ("shared", "false"): subscriptions.shared_volatile,
+            ("unshared", "true"): subscriptions.unshared_durable,
+            ("unshared", "false"): subscriptions.unshared_volatile,
+        },
+        "connections": {(name,): count for name, count in connections.items()},
+        "sessions": {(): totals.sessions},
+        "links": {("sender",): totals.senders, ("receiver",): totals.receivers},
+        "stalled_links": {(): totals.stalled_links},
+        "quota_held_links": {(): totals.held_links()},
+        "transactions_open": {(): totals.transactions},
+        "leases": {(): len(router.leases.named)},
+    }
+
+
+def machine(container: Container, store: Store, started_s: float) -> Values:
+    """Return the metrics of store and memory, the alarms, and the build."""
+    memory = container.router.memory
+    guard = container.router.credit_policy.disk_guard
+    disk = store.disk_space()
+    alarms = {
+        "disk": guard is not None and guard.is_short,
+        "disk_full": store.is_full(),
+        "memory": memory.is_short,
+        "store_away": store.is_away(),
+    }
+    areas = {
+        "nondurable": memory.volatile,
+        "durable": memory.durable,
+        "transactions": memory.transactions,
+        "unfinished": memory.unfinished,
+        "output": memory.output,
+        "staged": memory.staged,
+        "leased": memory.leased,
+    }
+    build = (__version__, platform.python_version(), build_kind())
+    return {
+        "store_bytes": {} if disk is None else {(): disk.used},
+        "store_free_bytes": {} if disk is None else {(): disk.free},
+        "store_disk_bytes": {} if disk is None else {(): disk.total},
+        "memory_bytes": {(area,): size for area, size in areas.items()},
+        "memory_limit_bytes": {} if memory.limit == UNBOUNDED else {(): memory.limit},
+        "alarm": {(name,): int(holds) for name, holds in alarms.items()},
+        "start_time_seconds": {(): started_s},
+        "build_info": {build: 1},
+    }
+
+
+def histograms(stats: Stats, lag: LoopLag) -> dict[str, tuple[Histogram, int]]:
+    """Return each histogram by its name, and how many units of its values are 1 on the page."""
+    return {
+        "queue_wait_seconds": (stats.queue_wait_us, MICROSECONDS),
+        "settle_duration_seconds": (stats.settle_us, MICROSECONDS),
+        "commit_duration_seconds": (stats.commit_us, MICROSECONDS),
+        "commit_messages": (stats.commit_messages, 1),
+        "schedule_lateness_seconds": (stats.schedule_lateness_us, MICROSECONDS),
+        "handshake_duration_seconds": (stats.handshake_us, MICROSECONDS),
+        "loop_lag_seconds": (lag.lag_us, MICROSECONDS),
+    }
+
+
+def wall_s() -> float:
+    """Return the time in s since 1970."""
+    return time.time()
