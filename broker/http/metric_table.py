@@ -147,9 +147,7 @@ BROKER: Final = (
     ),
     Metric("queues", GAUGE, "Queues: `named` or `temporary`", ("kind",)),
     Metric("topics", GAUGE, "Topics: `named` or `temporary`", ("kind",)),
-    Metric(
-        "subscriptions", GAUGE, "Subscriptions: `shared` or `unshared`", ("kind", "durable")
-    ),
+    Metric("subscriptions", GAUGE, "Subscriptions: `shared` or `unshared`", ("kind", "durable")),
     Metric("connections", GAUGE, "Open AMQP connections", ("listener",)),
     Metric("sessions", GAUGE, "Sessions of these connections"),
     Metric("links", GAUGE, "Attached links, as clients see them: `sender`, `receiver`", ("role",)),

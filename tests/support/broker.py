@@ -232,7 +232,7 @@ class Broker:
         self.stats = Stats()
         self.watcher = watcher or RecordingWatcher()
         self.store = store or MemoryStore()
-        self.journal = Journal(self.store, self.clock, hold_us=hold_us)
+        self.journal = Journal(self.store, self.clock, hold_us=hold_us, stats=self.stats)
         self.router = Router(
             clock=self.clock,
             commit_delay=self.journal.commit_delay,

@@ -7,6 +7,7 @@ import http.client
 import json
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -103,6 +104,20 @@ async def test_a_user_reads_over_tls(site: Site, app: App) -> None:
     assert (await ask(f"{url_of(app)}/livez", tls=site.authority.client())).body == b"ok\n"
     answer = await ask(url_of(app) + BOUNDS, BOB, tls=site.authority.client())
     assert json.loads(answer.body) == {"first": 0, "last": 0}
+
+
+@pytest.mark.requirement("OPS-04")
+async def test_metrics_say_when_the_certificate_ends(site: Site, app: App) -> None:
+    answer = await ask(f"{url_of(app)}/metrics", BOB, tls=site.authority.client())
+    assert answer.status == 403, "bob's role is for pipelines"
+    shown = site.authority.issue("ada.example")
+    answer = await ask(f"{url_of(app)}/metrics", tls=site.authority.client(shown))
+    lines = dict(line.rsplit(" ", 1) for line in answer.body.decode().splitlines())
+    left_s = float(lines['jms_broker_certificate_expiry_seconds{listener="http"}'])
+    assert left_s > 0
+    assert abs(left_s + time.time() - app.stats.listeners["http"].certificate_end_s) < 60
+    assert lines["jms_broker_handshake_duration_seconds_count"] == "2"
+    assert 'jms_broker_connections{listener="http"}' not in lines
 
 
 LOGINS = [

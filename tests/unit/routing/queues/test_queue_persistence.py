@@ -191,6 +191,19 @@ def test_a_queue_that_is_not_known_to_be_prompt_is_written_at_once() -> None:
     assert kept.batch.is_urgent
 
 
+@pytest.mark.requirement("OPS-04")
+def test_the_time_until_a_settlement_is_measured() -> None:
+    kept = Kept()
+    queue = kept.queue()
+    consumer = kept.consumer(queue, credit=10)
+    kept.next_batch()
+    kept.send(queue, b"a")
+    kept.clock.advance(7)
+    queue.accept(consumer.entries.pop(), kept.batch)
+    settled = kept.stats.settle_us
+    assert (sum(settled.counts), settled.total) == (1, 7000)
+
+
 def test_a_prompt_queue_is_not() -> None:
     kept = Kept()
     queue = kept.queue()

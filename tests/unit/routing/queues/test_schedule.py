@@ -51,6 +51,18 @@ def test_a_message_is_not_available_before_its_time_and_is_at_that_moment() -> N
     assert routing.router.timer_queue.next_deadline_ms() == NOTHING
 
 
+@pytest.mark.requirement("OPS-04")
+def test_the_lateness_of_the_first_message_that_is_due_is_measured() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    for delay_ms in (1000, 1001, 5000):
+        put_later(routing, queue, b"later", delay_ms)
+    routing.advance(1003)
+    routing.advance(4000)
+    lateness = routing.stats.schedule_lateness_us
+    assert (sum(lateness.counts), lateness.total) == (2, 6000)
+
+
 @pytest.mark.requirement("DLY-01")
 @pytest.mark.parametrize("delay_ms", [0, -1, -WALL_START_MS + 1])
 def test_a_message_whose_time_has_come_waits_for_nothing(delay_ms: int) -> None:

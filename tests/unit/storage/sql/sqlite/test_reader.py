@@ -30,6 +30,10 @@ async def test_the_facts_of_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert facts.file_bytes == database.stat().st_size
     assert facts.log_bytes == (tmp_path / "store.db-wal").stat().st_size
     assert facts.free_bytes > 0
+    disk = store.disk_space()
+    assert disk is not None
+    assert disk.used == facts.file_bytes + facts.log_bytes
+    assert 0 < disk.free < disk.total
     found = await store.quarantined_messages(18, 5)
     assert [(each.number, each.queue, each.size) for each in found] == [
         (19, "q", 20),
