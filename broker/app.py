@@ -280,7 +280,6 @@ class App:
     def _store_failed(self, failure: StoreError) -> None:
         if self.failure is None:
             self.failure = failure
-            self.stats.store_failures += 1
             reason = {"reason": str(failure)}
             self.container.audit.record(
                 AuditEvent(action="store.failed", result=FAILED, after=reason)

@@ -236,7 +236,7 @@ class Journal:
     def _commit_now(self, page: JournalPage) -> None:
         self._turn()
         if not page.batch.is_empty():
-            self._count(page.batch)
+            self._stats.measured.commit_messages.observe(len(page.batch.appended))
             self._store.commit_now(page.batch)
             self.durable_up_to = max(self.durable_up_to, page.batch.last_number())
         page.tell()
@@ -345,12 +345,8 @@ class Journal:
         await self._store.commit(batch)
         took_us = self._now_us() - began_us
         self.commit_delay.committed(took_us)
-        self._stats.commit_us.observe(took_us)
-        self._count(batch)
-
-    def _count(self, batch: Batch) -> None:
-        self._stats.commits += 1
-        self._stats.commit_messages.observe(len(batch.appended))
+        self._stats.measured.commit_us.observe(took_us)
+        self._stats.measured.commit_messages.observe(len(batch.appended))
 
     def _now_us(self) -> i64:
         """Return the steady clock's time in µs; always 0 if there is no clock."""

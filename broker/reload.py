@@ -30,6 +30,7 @@ from broker.policies import policies_of
 from broker.routing.errors import RoutingError
 from broker.security.access import AccessRules
 from broker.settings import ADOPT, Settings, SettingsError
+from broker.stats import RELOAD_FAILED, RELOADED
 
 AT_ONCE: Final = frozenset(
     {
@@ -121,10 +122,10 @@ def reloaded(
     try:
         done = apply(app, load())
     except SettingsError as error:
-        app.stats.reloads_failed += 1
+        app.stats.by.reloads.add(RELOAD_FAILED)
         _tell_failed(app, str(error), actor=actor, request_id=request_id)
         raise
-    app.stats.reloads += 1
+    app.stats.by.reloads.add(RELOADED)
     _log_done(app, done)
     facts = {"applied": done.applied, "need_restart": done.need_restart}
     audit.record(

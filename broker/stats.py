@@ -40,6 +40,10 @@ LOGIN_FAILED: Final = "failed"
 LOGIN_UNDECIDED: Final = "undecided"
 LOGIN_RESULTS: Final = (LOGIN_OK, LOGIN_FAILED, LOGIN_UNDECIDED)
 
+RELOADED: Final = "ok"
+RELOAD_FAILED: Final = "failed"
+RELOAD_RESULTS: Final = (RELOADED, RELOAD_FAILED)
+
 BUCKETS: Final[i64] = 16
 """Buckets of a histogram with a bound. One more has the values above the highest."""
 
@@ -104,29 +108,50 @@ class ListenerStats:
 
 
 @final
-class Stats:
-    """Totals since the start, one instance per broker. Every counter only grows.
+class Breakdowns:
+    """Counts that are divided by reason, condition, mechanism or result.
 
-    `listeners` are those of AMQP by name, and `http` if it has TLS. Queue waits are measured for
-    one delivery in 64, settlements for the message that each queue times (`ack_latency.py`), and
-    the lateness of a schedule for the first message that is due at a time.
+    Kinds and verbs of `access_denied` are the broker's own names, never a client's.
     """
 
     def __init__(self) -> None:
-        self.listeners: Final[dict[str, ListenerStats]] = {}
-        self.unroutable_by: Final = Breakdown(CONDITIONS)
-        self.connections_refused_by: Final = Breakdown(CONDITIONS)
-        self.dead_lettered_by: Final = Breakdown(CAUSES)
-        self.dropped_by: Final = Breakdown(CAUSES)
-        self.logins_by: Final = Breakdown(MECHANISMS, LOGIN_RESULTS)
-        # kinds and verbs are the broker's own names, never a client's
-        self.access_denied_by: Final[dict[tuple[str, str], int]] = {}
+        self.unroutable: Final = Breakdown(CONDITIONS)
+        self.connections_refused: Final = Breakdown(CONDITIONS)
+        self.dead_lettered: Final = Breakdown(CAUSES)
+        self.dropped: Final = Breakdown(CAUSES)
+        self.logins: Final = Breakdown(MECHANISMS, LOGIN_RESULTS)
+        self.reloads: Final = Breakdown(RELOAD_RESULTS)
+        self.access_denied: Final[dict[tuple[str, str], int]] = {}
+
+
+@final
+class Measurements:
+    """Times in µs, and numbers of messages, that are measured where it costs nothing per message.
+
+    Queue waits are measured for one delivery in 64, settlements for the message that each queue
+    times (`ack_latency.py`), the lateness of a schedule for the first message due at a time.
+    """
+
+    def __init__(self) -> None:
         self.queue_wait_us: Final = Histogram(SHORTEST_US)
         self.settle_us: Final = Histogram(SHORTEST_US)
         self.schedule_lateness_us: Final = Histogram(SHORTEST_US)
         self.commit_us: Final = Histogram(SHORTEST_US)
         self.commit_messages: Final = Histogram(1)
         self.handshake_us: Final = Histogram(SHORTEST_US)
+
+
+@final
+class Stats:
+    """Totals since the start, one instance per broker. Every counter only grows.
+
+    `listeners` are those of AMQP by name, and `http` if it has TLS.
+    """
+
+    def __init__(self) -> None:
+        self.listeners: Final[dict[str, ListenerStats]] = {}
+        self.by: Final = Breakdowns()
+        self.measured: Final = Measurements()
         self.connections_opened: i64 = 0
         self.connections_closed: i64 = 0
         self.connections_refused: i64 = 0
@@ -172,10 +197,6 @@ class Stats:
         self.moved_over_limit: i64 = 0
         self.auto_deleted: i64 = 0
         self.disk_full: i64 = 0
-        self.commits: i64 = 0
-        self.store_failures: i64 = 0
-        self.reloads: i64 = 0
-        self.reloads_failed: i64 = 0
 
     def listener(self, name: str) -> ListenerStats:
         """Return the totals of a listener, made if they are missing."""
@@ -187,8 +208,8 @@ class Stats:
     def denied(self, kind: str, verb: str) -> None:
         """Count that a client lacked the right `verb` on a resource of `kind`."""
         self.access_denied += 1
-        key = (kind, verb)
-        self.access_denied_by[key] = self.access_denied_by.get(key, 0) + 1
+        counts = self.by.access_denied
+        counts[kind, verb] = counts.get((kind, verb), 0) + 1
 
     def as_dict(self) -> dict[str, int]:
         """Return every counter by its name, in the order of declaration."""
@@ -238,8 +259,4 @@ class Stats:
             "moved_over_limit": self.moved_over_limit,
             "auto_deleted": self.auto_deleted,
             "disk_full": self.disk_full,
-            "commits": self.commits,
-            "store_failures": self.store_failures,
-            "reloads": self.reloads,
-            "reloads_failed": self.reloads_failed,
         }

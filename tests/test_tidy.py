@@ -236,6 +236,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/jms/profile.py": "two names",
     "broker/routing/entries/participants.py": "what a node may do to a link, declared",
     "broker/links/authenticator.py": "what a login does, declared",
+    "broker/links/transport.py": "what a peer does to its socket, declared",
     "broker/security/entrance.py": "a record",
     "broker/security/scramp_parts.py": "calls of scramp; tests/unit/security/test_scram.py",
     "broker/security/package_authenticator.py": "what a package does, declared",
@@ -379,7 +380,8 @@ def test_every_compiled_path_exists_or_is_announced() -> None:
 
 
 TEXTS: Final = [
-    *("Makefile", ".ci/run", ".gitignore", "*.md", "*.txt", "*.toml", "config/*"),
+    *("Makefile", ".ci/run", ".gitignore", "*.md", "*.txt", "*.toml", "config/*.*"),
+    *("config/prometheus/*", "config/grafana/*"),
     *(f"tests/interop/*/{name}" for name in ("*.json", ".npmrc", "go.*", "*.txt", "*.js")),
 ]
 HERE_ONLY: Final = (

@@ -132,7 +132,7 @@ class Access:
         self, action: str, user: str, entrance: Entrance, *, scheme: str, result: str
     ) -> None:
         """Record a login; one of each user and address in a minute, for each request is one."""
-        self._container.stats.logins_by.add(scheme, LOGIN_RESULT[result])
+        self._container.stats.by.logins.add(scheme, LOGIN_RESULT[result])
         known = user if result == DONE else ""
         self._container.audit.record(
             AuditEvent(

@@ -34,32 +34,31 @@ def counters(stats: Stats) -> Values:
         "messages_delivered_total": {(): stats.delivered},
         "messages_settled_total": _settled(stats),
         "messages_redelivered_total": {(): stats.requeued},
-        "messages_dead_lettered_total": _counted(stats.dead_lettered_by),
+        "messages_dead_lettered_total": _counted(stats.by.dead_lettered),
         "messages_dropped_total": {
-            **_counted(stats.dropped_by),
+            **_counted(stats.by.dropped),
             ("displaced",): stats.displaced,
             ("backlog",): stats.backlog_dropped,
         },
         "messages_expired_total": {(): stats.expired},
-        "messages_unroutable_total": _counted(stats.unroutable_by),
+        "messages_unroutable_total": _counted(stats.by.unroutable),
         "messages_duplicate_total": {(): stats.duplicates},
         "message_bytes_total": {("in",): stats.published_bytes},
-        "connections_refused_total": _counted(stats.connections_refused_by),
+        "connections_refused_total": _counted(stats.by.connections_refused),
         "connections_over_limit_total": {(): stats.connections_over_limit},
         "connections_stalled_total": {(): stats.connections_stalled},
         "links_refused_total": {(): stats.links_refused},
-        "logins_total": _counted(stats.logins_by),
+        "logins_total": _counted(stats.by.logins),
         "logins_throttled_total": {(): stats.logins_throttled},
-        "access_denied_total": {key: count for key, count in stats.access_denied_by.items()},
+        "access_denied_total": {**stats.by.access_denied},
         "user_limits_reached_total": {(): stats.user_limits_reached},
         "handshakes_failed_total": {(): stats.tls_handshakes_failed},
-        "commits_total": {(): stats.commits},
-        "store_failures_total": {(): stats.store_failures},
+        "commits_total": {(): sum(stats.measured.commit_messages.counts)},
         "transactions_total": {
             ("committed",): stats.committed,
             ("rolled_back",): stats.rolled_back,
         },
-        "reloads_total": {("ok",): stats.reloads, ("failed",): stats.reloads_failed},
+        "reloads_total": _counted(stats.by.reloads),
         "quarantined_messages": {(): stats.quarantined},
     }
 
@@ -69,8 +68,8 @@ def _settled(stats: Stats) -> dict[Labels, float]:
     ends = {("accepted",): stats.acknowledged, ("returned",): stats.requeued}
     causes = {("rejected",): ("rejected",), ("failed",): ("delivery-limit",)}
     for outcome, cause in causes.items():
-        moved = stats.dead_lettered_by.counts.get(cause, 0)
-        ends[outcome] = moved + stats.dropped_by.counts.get(cause, 0)
+        moved = stats.by.dead_lettered.counts.get(cause, 0)
+        ends[outcome] = moved + stats.by.dropped.counts.get(cause, 0)
     return dict(ends)
 
 
@@ -173,12 +172,12 @@ def machine(container: Container, store: Store, started_s: float) -> Values:
 def histograms(stats: Stats, lag: LoopLag) -> dict[str, tuple[Histogram, int]]:
     """Return each histogram by its name, and how many units of its values are 1 on the page."""
     return {
-        "queue_wait_seconds": (stats.queue_wait_us, MICROSECONDS),
-        "settle_duration_seconds": (stats.settle_us, MICROSECONDS),
-        "commit_duration_seconds": (stats.commit_us, MICROSECONDS),
-        "commit_messages": (stats.commit_messages, 1),
-        "schedule_lateness_seconds": (stats.schedule_lateness_us, MICROSECONDS),
-        "handshake_duration_seconds": (stats.handshake_us, MICROSECONDS),
+        "queue_wait_seconds": (stats.measured.queue_wait_us, MICROSECONDS),
+        "settle_duration_seconds": (stats.measured.settle_us, MICROSECONDS),
+        "commit_duration_seconds": (stats.measured.commit_us, MICROSECONDS),
+        "commit_messages": (stats.measured.commit_messages, 1),
+        "schedule_lateness_seconds": (stats.measured.schedule_lateness_us, MICROSECONDS),
+        "handshake_duration_seconds": (stats.measured.handshake_us, MICROSECONDS),
         "loop_lag_seconds": (lag.lag_us, MICROSECONDS),
     }
 

@@ -112,7 +112,6 @@ BROKER: Final = (
     Metric("user_limits_reached_total", COUNTER, "Requests refused by the limits of users"),
     Metric("handshakes_failed_total", COUNTER, "TLS handshakes that failed"),
     Metric("commits_total", COUNTER, "Commits of the store"),
-    Metric("store_failures_total", COUNTER, "Failures of the store, which stop the broker"),
     Metric(
         "transactions_total", COUNTER, "Transactions: `committed` or `rolled_back`", ("result",)
     ),

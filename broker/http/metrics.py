@@ -17,7 +17,7 @@ from broker.http.connection import CONNECTION, HttpConnection
 from broker.http.loop_lag import LoopLag
 from broker.http.metric_table import BROKER, HISTOGRAM
 from broker.http.metric_text import MEDIA_TYPE, histogram, samples
-from broker.http.node_metrics import FAMILIES, LIMIT, LIMIT_MAX, NodeMetrics, Wanted
+from broker.http.node_metrics import FAMILIES, LIMIT, LIMIT_MAX, NodeMetrics, NodeSelection
 from broker.http.stretches import Stretches
 from broker.management.request import BAD_REQUEST, Refused
 from broker.security.resources import MANAGEMENT, Resource
@@ -61,7 +61,7 @@ class Metrics:
         """Respond with metrics of single nodes."""
         visitor.demand(VIEW, METRICS)
         asked = Arguments(request.query_params.multi_items(), "family", "match", "limit")
-        wanted = Wanted(
+        wanted = NodeSelection(
             _families(asked.text("family", "")),
             asked.text("match", ""),
             asked.number("limit", LIMIT, low=1, high=LIMIT_MAX),
@@ -87,7 +87,7 @@ class Metrics:
             for metric in BROKER
         )
 
-    def pieces(self, wanted: Wanted) -> AsyncGenerator[bytes, None]:
+    def pieces(self, wanted: NodeSelection) -> AsyncGenerator[bytes, None]:
         """Yield the page of single nodes, piece by piece."""
         return NodeMetrics(self._container, self._stretches).pieces(wanted)
 
@@ -117,12 +117,8 @@ class TextStream(Response):
         try:
             start: Message = {"status": self.status_code, "headers": self.raw_headers}
             await send({"type": "http.response.start", **start})
-            if scope["method"] != "HEAD":
-                async for piece in self._pieces:
-                    if disconnected.done():
-                        return
-                    await send(_body(piece, more=True))
-            await send(_body(b"", more=False))
+            if scope["method"] == "HEAD" or await self._send_all(disconnected, send):
+                await send(_body(b"", more=False))
         except Exception:
             connection: HttpConnection = scope["state"][CONNECTION]
             connection.break_off()
@@ -131,6 +127,14 @@ class TextStream(Response):
             disconnected.cancel()
             await self._pieces.aclose()
             self._streams.end()
+
+    async def _send_all(self, disconnected: asyncio.Task[None], send: Send) -> bool:
+        """Send all pieces. Return False if the client disconnected before the end."""
+        async for piece in self._pieces:
+            if disconnected.done():
+                return False
+            await send(_body(piece, more=True))
+        return True
 
 
 def _body(data: bytes, *, more: bool) -> Message:

@@ -26,8 +26,10 @@ LIMIT_MAX: Final = 100_000
 """Queues, and names of subscriptions, of one response: without an argument, and at most."""
 
 
-class Wanted:
-    """What a request asks for. `families` are names, empty for all; `match` is a pattern of words.
+class NodeSelection:
+    """The metrics and nodes of a request.
+
+    `families` are names, empty for all; `match` is a pattern of words.
 
     Raise InvalidAddress if `match` can be no pattern.
     """
@@ -74,7 +76,7 @@ class NodeMetrics:
         self._container: Final = container
         self._stretches: Final = stretches
 
-    async def pieces(self, wanted: Wanted) -> AsyncGenerator[bytes, None]:
+    async def pieces(self, wanted: NodeSelection) -> AsyncGenerator[bytes, None]:
         """Yield the page. All families are of the same queues, not of the same moment."""
         left_out = {"queue": 0, "subscription": 0}
         queues: list[Queue] = []
@@ -95,7 +97,7 @@ class NodeMetrics:
         lines = [sample(TRUNCATED, (kind,), count) for kind, count in left_out.items()]
         yield (head(TRUNCATED) + "".join(lines)).encode()
 
-    async def _queues(self, wanted: Wanted) -> tuple[list[Queue], int]:
+    async def _queues(self, wanted: NodeSelection) -> tuple[list[Queue], int]:
         """Return the queues that a request asks for, and how many more there are."""
         found: list[Queue] = []
         left_out = 0
@@ -109,7 +111,7 @@ class NodeMetrics:
                     left_out += 1
         return found, left_out
 
-    async def _subscriptions(self, wanted: Wanted) -> tuple[list[NamedSubscriptions], int]:
+    async def _subscriptions(self, wanted: NodeSelection) -> tuple[list[NamedSubscriptions], int]:
         """Return the subscriptions by topic and name, and how many more names there are."""
         found: dict[tuple[str, str], NamedSubscriptions] = {}
         left_out: set[tuple[str, str]] = set()
@@ -123,7 +125,7 @@ class NodeMetrics:
     def _count(
         self,
         subscription: Subscription,
-        wanted: Wanted,
+        wanted: NodeSelection,
         found: dict[tuple[str, str], NamedSubscriptions],
         *,
         left_out: set[tuple[str, str]],

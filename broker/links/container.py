@@ -473,7 +473,7 @@ class Container:
         """Measure how long `entry` has waited, and let a commit go on: one delivery in 64 does."""
         arrived_ms = entry.message.arrived_ms
         if arrived_ms != UNKNOWN and entry.delivery_count == 0:
-            self.stats.queue_wait_us.observe((self.clock.wall_ms() - arrived_ms) * 1000)
+            self.stats.measured.queue_wait_us.observe((self.clock.wall_ms() - arrived_ms) * 1000)
         self.journal.yield_to_writer()
 
     def tick(self) -> None:

@@ -412,7 +412,7 @@ class ProducerEndpoint(IncomingOwner):
     def _reject(self, delivery_id: i64, fault: Fault, settled: bool) -> None:
         """Refuse a message by its outcome or, if that is not possible, by a detach (PRD-02)."""
         self._container.stats.unroutable += 1
-        self._container.stats.unroutable_by.add(fault.condition)
+        self._container.stats.by.unroutable.add(fault.condition)
         if settled and self._request.discard_unroutable:
             return
         within = self._within

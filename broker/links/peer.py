@@ -296,7 +296,7 @@ class Peer(ConnectionOwner):
         self.identity = identity
         self._exchange = None
         self._entered()
-        self.container.stats.logins_by.add(self._mechanism, LOGIN_OK)
+        self.container.stats.by.logins.add(self._mechanism, LOGIN_OK)
         self.container.watcher.authenticated(self)
         self.connection.sasl_outcome(SASL_OK, self.container.clock.now_ms())
 
@@ -307,13 +307,13 @@ class Peer(ConnectionOwner):
     def rejected(self, reason: str) -> None:
         """Refuse the client: wrong credentials, or a way of login that is not allowed."""
         self.container.stats.authentication_failures += 1
-        self.container.stats.logins_by.add(self._mechanism, LOGIN_FAILED)
+        self.container.stats.by.logins.add(self._mechanism, LOGIN_FAILED)
         self.container.watcher.rejected(self, reason)
         self.connection.sasl_outcome(SASL_AUTH, self.container.clock.now_ms())
 
     def undecided(self, reason: str) -> None:
         """Refuse the client for now: its login cannot be checked yet (sasl-code sys-temp)."""
-        self.container.stats.logins_by.add(self._mechanism, LOGIN_UNDECIDED)
+        self.container.stats.by.logins.add(self._mechanism, LOGIN_UNDECIDED)
         self.container.watcher.undecided(self, reason)
         self.connection.sasl_outcome(SASL_SYS_TEMP, self.container.clock.now_ms())
 
@@ -359,7 +359,7 @@ class Peer(ConnectionOwner):
     def _refuse_connection(self, fault: ConnectionFault) -> None:
         stats = self.container.stats
         stats.connections_refused += 1
-        stats.connections_refused_by.add(fault.condition)
+        stats.by.connections_refused.add(fault.condition)
         self.container.watcher.refused(self, str(fault))
         self.connection.refuse(fault, properties={ESTABLISHMENT_FAILED: True})
 

@@ -32,7 +32,7 @@ class WatchedTls:
             self.contexts,
             make_protocol,
             on_failure=self._failures.note,
-            took=self._container.stats.handshake_us,
+            took=self._container.stats.measured.handshake_us,
         )
 
     def prepare(self, tls: TlsSettings) -> Callable[[], None]:

@@ -116,7 +116,7 @@ class Moves(TimerCallback, Mover):
         self._put(entry, cause, target, batch=batch)
         if cause is not EXPIRED:
             stats.dead_lettered += 1
-            stats.dead_lettered_by.add(cause.reason)
+            stats.by.dead_lettered.add(cause.reason)
 
     def _put(self, entry: QueueEntry, cause: Cause, target: Queue, *, batch: Batch) -> None:
         """Put the message of `entry` into `target`, even beyond the limits of `target`."""
@@ -142,7 +142,7 @@ class Moves(TimerCallback, Mover):
         address = address_for(queue, cause)
         if cause is not EXPIRED:
             self._context.stats.dropped += 1
-            self._context.stats.dropped_by.add(cause.reason)
+            self._context.stats.by.dropped.add(cause.reason)
             depart(entry, PURGED, batch, reason="no dead-letter node takes it")
         elif not address:
             return

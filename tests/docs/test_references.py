@@ -4,7 +4,7 @@ import re
 
 from broker.address_settings import NAMES
 from broker.settings import Settings
-from config import command_line_page, configuration_page, settings_texts
+from config import command_line_page, configuration_page, metrics_page, settings_texts
 
 AGAIN = "run `make references`"
 
@@ -41,3 +41,8 @@ def test_the_page_of_commands_has_no_long_lines_and_every_group() -> None:
     assert max(map(len, page.splitlines())) <= command_line_page.WIDTH
     for command in ("serve", "node list", "message retry", "pipeline archive"):
         assert re.search(rf"^## `jms-broker {command}`|^### `jms-broker {command}`", page, re.M)
+
+
+def test_the_page_of_metrics_has_the_tables_that_the_code_makes() -> None:
+    page = metrics_page.PAGE.read_text()
+    assert metrics_page.page_text(page) == page, AGAIN

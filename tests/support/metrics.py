@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from prometheus_client.parser import text_string_to_metric_families
 
 from broker.http.metric_table import PREFIX
+from tests.support.broker import Broker
+from tests.support.http import ask, served
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -44,3 +46,12 @@ def read_page(text: str) -> Page:
             assert key not in page.values, f"{key} is there twice"
             page.values[key] = sample.value
     return page
+
+
+async def page_of(broker: Broker) -> Page:
+    """Return the metrics of `broker`, as a client of HTTP reads them."""
+    async with served(broker.store, broker=broker) as url:
+        answer = await ask(f"{url}/metrics")
+    assert (answer.status, answer.is_whole) == (200, True)
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    return read_page(answer.body.decode())

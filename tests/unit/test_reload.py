@@ -169,7 +169,7 @@ async def test_wrong_settings_change_nothing(
     (line,) = map(json.loads, lines.getvalue().splitlines())
     assert (line["event"], line["level"]) == ("settings not reloaded, the old ones stay", "error")
     assert told in line["reason"]
-    assert (app.stats.reloads, app.stats.reloads_failed) == (0, 1)
+    assert app.stats.by.reloads.counts == {("failed",): 1}
 
 
 LIMIT = '[[limit]]\nwho = ["authenticated"]\nconnections = 9\n'

@@ -66,7 +66,7 @@ def test_denied_access_is_counted_in_all_and_by_kind_and_verb() -> None:
     for kind, verb in (("queue", "send"), ("queue", "send"), ("topic", "view")):
         stats.denied(kind, verb)
     assert stats.access_denied == 3
-    assert stats.access_denied_by == {("queue", "send"): 2, ("topic", "view"): 1}
+    assert stats.by.access_denied == {("queue", "send"): 2, ("topic", "view"): 1}
 
 
 def test_the_conditions_and_causes_are_those_of_the_broker() -> None:

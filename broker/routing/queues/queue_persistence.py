@@ -151,7 +151,7 @@ class QueuePersistence:
         if ack_latency is not None and number == ack_latency.timed:
             if consumed:
                 lag_us = ack_latency.settled(self._context.clock.now_us())
-                self._context.stats.settle_us.observe(lag_us)
+                self._context.stats.measured.settle_us.observe(lag_us)
                 self._narrow(ack_latency)
             else:
                 ack_latency.left()

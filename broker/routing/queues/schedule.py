@@ -172,7 +172,7 @@ class Schedule(TimerCallback):
         scheduled = _pop(self._by_wall, wall_ms, RELEASED_AT_MOST)
         if scheduled:
             late_ms = wall_ms - end_of_wait(scheduled[0].message)
-            self._context.stats.schedule_lateness_us.observe(late_ms * 1000)
+            self._context.stats.measured.schedule_lateness_us.observe(late_ms * 1000)
         left = RELEASED_AT_MOST - i64(len(scheduled))
         paused = _pop(self._paused, self._context.clock.now_ms(), left)
         self._arm()

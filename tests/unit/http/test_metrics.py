@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.amqp.outcomes import Accepted, Rejected, Released
 from broker.app import App
 from broker.http.metric_table import BROKER, COUNTER, DETAILED, EVERY, HISTOGRAM, Metric
-from broker.routing.addresses.policy import AddressPolicy
 from broker.security.resources import OWNED_VERBS, TEMPORARY, VERBS
 from broker.security.users import Users
 from broker.settings import given_settings
@@ -24,25 +22,14 @@ from broker.stats import (
     Stats,
 )
 from storage.memory import MemoryStore
-from tests.support.broker import Broker, Client
-from tests.support.frames import Disposition, attach_sender, opening
+from tests.support.broker import Broker
 from tests.support.http import Answer, ask, basic, served
-from tests.support.metrics import Page, read_page
+from tests.support.metrics import page_of, read_page
 from tests.support.socket_client import SocketClient
-from tests.support.subscriptions import subscribe
 
 pytestmark = pytest.mark.requirement("OPS-04")
 
 SERIES_MAX = 400
-
-
-async def page_of(broker: Broker) -> Page:
-    """Return the metrics of `broker`, as a client of HTTP reads them."""
-    async with served(broker.store, broker=broker) as url:
-        answer = await ask(f"{url}/metrics")
-    assert (answer.status, answer.is_whole) == (200, True)
-    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    return read_page(answer.body.decode())
 
 
 # -- what the page has
@@ -59,8 +46,8 @@ async def test_the_page_has_each_metric_of_the_table_with_its_type_and_text() ->
 def everything(stats: Stats) -> None:
     """Count with every label that there is, and four listeners with TLS."""
     for breakdown in (
-        *(stats.unroutable_by, stats.connections_refused_by, stats.dead_lettered_by),
-        *(stats.dropped_by, stats.logins_by),
+        *(stats.by.unroutable, stats.by.connections_refused, stats.by.dead_lettered),
+        *(stats.by.dropped, stats.by.logins),
     ):
         fill(breakdown)
     for kind, verbs in VERBS.items():
@@ -114,107 +101,6 @@ def test_what_a_peer_sends_adds_no_label() -> None:
     assert breakdown.counts == {(OTHER, "ok"): 1000}
     assert len({*MECHANISMS}) == len(MECHANISMS)
     assert (len(CONDITIONS), len(CAUSES)) == (15, 2)
-
-
-# -- values
-
-
-def reader(broker: Broker, address: str = "q") -> Client:
-    client = broker.session("reader")
-    client.attach_receiver(address, credit=10)
-    return client
-
-
-async def test_messages_by_their_state_and_their_ends() -> None:
-    broker = Broker(policy=AddressPolicy(dead_letter="DLQ"))
-    broker.fill("q", 5)
-    client = reader(broker)
-    client.send(
-        Disposition(first=0, state=Accepted()),
-        Disposition(first=1, state=Rejected()),
-        Disposition(first=2, state=Released()),
-    )
-    page = await page_of(broker)
-    assert page.value("messages_received_total") == 5
-    assert page.value("messages_accepted_total") == 5
-    assert page.value("messages_delivered_total") == 6
-    ends = {
-        labels["outcome"]: page.value("messages_settled_total", **labels)
-        for labels in page.labels("messages_settled_total")
-    }
-    assert ends == {"accepted": 1, "rejected": 1, "returned": 1, "failed": 0}
-    assert page.value("messages_redelivered_total") == 1
-    assert page.value("messages_dead_lettered_total", reason="rejected") == 1
-    assert page.value("messages", state="unsettled") == 3
-    assert page.value("messages", state="ready") == 1
-    assert page.value("links", role="receiver") == 1
-    assert page.value("sessions") == 1
-    assert page.value("message_bytes_total", direction="in") == broker.stats.published_bytes
-
-
-async def test_a_rejected_message_without_a_dead_letter_node_is_dropped() -> None:
-    broker = Broker(policy=AddressPolicy(dead_letter=""))
-    broker.fill("q")
-    reader(broker).send(Disposition(first=0, state=Rejected()))
-    page = await page_of(broker)
-    assert page.value("messages_dropped_total", reason="rejected") == 1
-    assert page.value("messages_settled_total", outcome="rejected") == 1
-
-
-async def test_a_message_that_is_refused_has_its_condition() -> None:
-    broker = Broker(policy=AddressPolicy(max_messages=1, full="reject"))
-    client = broker.session()
-    client.attach_sender()
-    client.transfer(0)
-    client.transfer(1)
-    page = await page_of(broker)
-    assert page.value("messages_received_total") == 2
-    assert page.value("messages_accepted_total") == 1
-    assert page.value("messages_unroutable_total", reason="amqp:resource-limit-exceeded") == 1
-
-
-async def test_a_connection_that_is_refused_has_its_condition() -> None:
-    broker = Broker()
-    client = broker.dial()
-    broker.container.closing = True
-    client.send_bytes(opening("late"))
-    broker.container.closing = False
-    page = await page_of(broker)
-    assert page.value("connections_refused_total", condition="amqp:connection:forced") == 1
-
-
-async def test_subscriptions_and_topics_by_their_kinds() -> None:
-    broker = Broker()
-    client = broker.session()
-    subscribe(client, "", "a", address="news")
-    subscribe(client, "durable", "b", address="news", handle=1)
-    sender = broker.session("sender")
-    sender.attach(attach_sender("news", kind="topic"))
-    page = await page_of(broker)
-    assert page.value("topics", kind="named") == 1
-    assert page.value("subscriptions", kind="unshared", durable="false") == 1
-    assert page.value("subscriptions", kind="unshared", durable="true") == 1
-    assert page.value("subscriptions", kind="shared", durable="true") == 0
-    assert page.value("links", role="sender") == 1
-
-
-async def test_waits_are_measured_for_one_delivery_in_64() -> None:
-    broker = Broker()
-    client = broker.session()
-    client.attach_receiver(credit=64)
-    broker.fill("q", 63)
-    assert sum(broker.stats.queue_wait_us.counts) == 0
-    client.expect_deliveries(*(b"%d" % number for number in range(63)))
-    client.send(Disposition(first=0, last=62, state=Accepted()))
-    client.flow(handle=0, credit=0, delivery_count=63)
-    broker.fill("q", 1)
-    broker.advance(3)
-    client.flow(handle=0, credit=1, delivery_count=63)
-    page = await page_of(broker)
-    assert page.value("queue_wait_seconds_count") == 1
-    assert page.value("queue_wait_seconds_sum") == 0.003
-    assert page.value("queue_wait_seconds_bucket", le="0.002") == 0
-    assert page.value("queue_wait_seconds_bucket", le="0.004") == 1
 
 
 # -- on real sockets, with users
@@ -274,7 +160,7 @@ async def test_commits_of_a_store_on_the_disk_are_measured(tmp_path: Path) -> No
         router.create(router.parse("q", "queue").of_kind("queue"), journal.batch)
         journal.batch.is_urgent = True
         journal.flush()
-        while app.stats.commits == 0:
+        while not sum(app.stats.measured.commit_us.counts):
             await asked(app, "/livez", {})
         answer = await asked(app, "/metrics", basic("owner", "sesame"))
     finally:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from broker.http.metrics import Metrics
-from broker.http.node_metrics import FAMILIES, LIMIT_MAX, Wanted
+from broker.http.node_metrics import FAMILIES, LIMIT_MAX, NodeSelection
 from broker.http.streams import Streams
 from broker.http.stretches import STRETCH, Stretches
 from tests.support.broker import Broker
@@ -27,7 +27,7 @@ async def broker_wide(metrics: Metrics) -> None:
 
 
 async def of_all_queues(metrics: Metrics) -> None:
-    async for _ in metrics.pieces(Wanted(limit=LIMIT_MAX)):
+    async for _ in metrics.pieces(NodeSelection(limit=LIMIT_MAX)):
         pass
 
 
@@ -112,7 +112,7 @@ async def test_the_page_of_the_broker_does_not_grow_with_the_queues(broker: Brok
 @pytest.mark.requirement("OPS-05")
 async def test_no_piece_has_more_nodes_than_a_stretch(broker: Broker) -> None:
     pieces = metrics_of(broker, Stretches()).pieces(
-        Wanted([name for name in FAMILIES if name != "queue_messages"], limit=LIMIT_MAX)
+        NodeSelection([name for name in FAMILIES if name != "queue_messages"], limit=LIMIT_MAX)
     )
     lines = [piece.count(b"\n") async for piece in pieces]
     assert max(lines) == STRETCH

@@ -125,7 +125,7 @@ def test_each_right_is_needed(
     reply = ask(broker, operation, arguments)
     if missing:
         assert (reply.status, reply.description) == (403, refusal(missing))
-        assert broker.stats.access_denied == sum(broker.stats.access_denied_by.values()) == 1
+        assert broker.stats.access_denied == sum(broker.stats.by.access_denied.values()) == 1
         assert counts(broker) == there
     else:
         assert (reply.status, reply.map["moved"]) == (200, 1), reply.description

@@ -59,7 +59,7 @@ def test_the_lateness_of_the_first_message_that_is_due_is_measured() -> None:
         put_later(routing, queue, b"later", delay_ms)
     routing.advance(1003)
     routing.advance(4000)
-    lateness = routing.stats.schedule_lateness_us
+    lateness = routing.stats.measured.schedule_lateness_us
     assert (sum(lateness.counts), lateness.total) == (2, 6000)
 
 
