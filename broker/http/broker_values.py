@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import platform
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from broker import __version__
 from broker.compiled import build_kind
 from broker.http.broker_totals import BrokerTotals
-from broker.http.metric_text import Labels
+from broker.http.metric_text import Labels, Value
 from broker.routing.credit.memory import UNBOUNDED
 from broker.security.entrance import HTTP
 from broker.stats import Breakdown, Histogram, Stats
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 
 MICROSECONDS: Final = 1_000_000
 
-Values = dict[str, dict[Labels, float]]
-"""Samples by the name of their metric, then by the values of its labels."""
+Samples = Mapping[Labels, Value]
+"""Values by those of the labels."""
+
+Values = dict[str, Samples]
+"""The samples by the name of their metric."""
 
 
 def counters(stats: Stats) -> Values:
@@ -50,7 +54,9 @@ def counters(stats: Stats) -> Values:
         "links_refused_total": {(): stats.links_refused},
         "logins_total": _counted(stats.by.logins),
         "logins_throttled_total": {(): stats.logins_throttled},
-        "access_denied_total": {**stats.by.access_denied},
+        "access_denied_total": {
+            (kind, verb): count for (kind, verb), count in stats.by.access_denied.items()
+        },
         "user_limits_reached_total": {(): stats.user_limits_reached},
         "handshakes_failed_total": {(): stats.tls_handshakes_failed},
         "commits_total": {(): sum(stats.measured.commit_messages.counts)},
@@ -63,26 +69,32 @@ def counters(stats: Stats) -> Values:
     }
 
 
-def _settled(stats: Stats) -> dict[Labels, float]:
+def _settled(stats: Stats) -> Samples:
     """Return the ends of deliveries; a failed or rejected message has been moved or dropped."""
-    ends = {("accepted",): stats.acknowledged, ("returned",): stats.requeued}
+    ends: dict[Labels, Value] = {
+        ("accepted",): stats.acknowledged,
+        ("returned",): stats.requeued,
+    }
     causes = {("rejected",): ("rejected",), ("failed",): ("delivery-limit",)}
     for outcome, cause in causes.items():
         moved = stats.by.dead_lettered.counts.get(cause, 0)
         ends[outcome] = moved + stats.by.dropped.counts.get(cause, 0)
-    return dict(ends)
+    return ends
 
 
-def _counted(breakdown: Breakdown) -> dict[Labels, float]:
+def _counted(breakdown: Breakdown) -> Samples:
     """Return the counts of a breakdown; those by one label begin with 0 for each value."""
-    zeros = {(value,): 0 for value in breakdown.values[0]} if len(breakdown.values) == 1 else {}
-    return {**zeros, **breakdown.counts}
+    counts: dict[Labels, Value] = {}
+    if len(breakdown.values) == 1:
+        counts.update(((value,), 0) for value in breakdown.values[0])
+    counts.update(breakdown.counts)
+    return counts
 
 
 def listeners(stats: Stats, now_s: float) -> Values:
     """Return the metrics of each listener; HTTP has the end of its certificate alone."""
     amqp = {name: each for name, each in stats.listeners.items() if name != HTTP}
-    network: dict[Labels, float] = {}
+    network: dict[Labels, Value] = {}
     for name, each in amqp.items():
         network["in", name] = each.received_bytes
         network["out", name] = each.sent_bytes

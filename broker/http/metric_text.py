@@ -6,12 +6,15 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Final
 
+from mypy_extensions import i64
+
 from broker.http.metric_table import Metric
 from broker.stats import BUCKETS, Histogram
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = tuple[str, ...]
+Value = float | i64
 
 
 def escaped(value: str) -> str:
@@ -21,7 +24,7 @@ def escaped(value: str) -> str:
     return value
 
 
-def number(value: float) -> str:
+def number(value: Value) -> str:
     """Return a value as the format wants it."""
     return repr(value) if isinstance(value, float) else str(value)
 
@@ -33,7 +36,7 @@ def head(metric: Metric) -> str:
     return f"# HELP {name} {text}\n# TYPE {name} {metric.type}\n"
 
 
-def sample(metric: Metric, labels: Labels, value: float) -> str:
+def sample(metric: Metric, labels: Labels, value: Value) -> str:
     """Return the line of one sample; `labels` are values in the order of the metric's."""
     return f"{metric.full_name()}{_braces(metric, labels)} {number(value)}\n"
 
@@ -45,7 +48,7 @@ def _braces(metric: Metric, labels: Labels) -> str:
     return "{" + ",".join(f'{name}="{escaped(value)}"' for name, value in pairs) + "}"
 
 
-def samples(metric: Metric, values: Iterable[tuple[Labels, float]]) -> str:
+def samples(metric: Metric, values: Iterable[tuple[Labels, Value]]) -> str:
     """Return a metric with all its samples."""
     return head(metric) + "".join(sample(metric, labels, value) for labels, value in values)
 

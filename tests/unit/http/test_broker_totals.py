@@ -52,11 +52,11 @@ async def test_temporary_nodes_are_counted_apart() -> None:
 
 async def test_sessions_links_and_transactions_of_all_connections() -> None:
     broker = Broker()
-    for number in range(3):
-        controller = Controller(broker, f"client-{number}")
+    controllers = [Controller(broker, f"client-{number}") for number in range(3)]
+    for controller in (*controllers, controllers[0]):
         controller.declare()
+    for controller in controllers:
         controller.client.begin(1)
-    controller.declare()
     totals = await totals_of(broker)
     assert totals.connections == {"amqp": 3}
     assert (totals.sessions, totals.transactions) == (6, 4)

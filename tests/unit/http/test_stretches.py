@@ -122,4 +122,4 @@ async def test_no_piece_has_more_nodes_than_a_stretch(broker: Broker) -> None:
 async def test_stretches_have_all_items_in_order() -> None:
     parts = [list(part) async for part in Stretches(nodes=3).of(range(8))]
     assert parts == [[0, 1, 2], [3, 4, 5], [6, 7]]
-    assert [part async for part in Stretches().of([])] == []
+    assert [part async for part in Stretches().of("")] == []
