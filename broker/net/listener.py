@@ -121,6 +121,8 @@ class Listeners:
         self.admission: Final = ConnectionAdmission(container, limits)
         self.stall_timeout_ms = stall_timeout_ms
         self.each: Final = [listener_of(one, container) for one in settings]
+        for one in settings:
+            container.stats.listener(one.name)  # so that metrics show it before its first client
         self.connections: Final[set[SocketProtocol]] = set()
         self._timer: LoopTimer | None = None
         self._tls_watch: asyncio.TimerHandle | None = None

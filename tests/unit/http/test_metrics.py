@@ -166,6 +166,7 @@ async def test_commits_of_a_store_on_the_disk_are_measured(tmp_path: Path) -> No
     finally:
         await app.stop()
     page = read_page(answer.body.decode())
+    assert page.value("connections", listener="amqp") == 0
     assert page.value("commits_total") >= 1
     assert page.value("commit_duration_seconds_count") == page.value("commits_total")
     assert page.value("commit_duration_seconds_sum") > 0
