@@ -22,7 +22,10 @@ EXIT_FAILURE: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_NOT_FOUND: Final = 3
 EXIT_FORBIDDEN: Final = 4
+EXIT_UNREACHABLE: Final = 5
 EXIT_INTERRUPTED: Final = 130
+
+UNREACHABLE_STATUS: Final = "5 the broker is not reached"
 
 EXIT_STATUSES: Final = (
     "Exit status: 0 done, 1 failed, 2 wrong usage, 3 there is no such thing, 4 not permitted,"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from broker.amqp.errors import ConnectionFault
@@ -22,6 +22,9 @@ from broker.cli.broker_url import SCHEMES
 from broker.cli.client_tls import AMQPS, ClientTls, ClientTlsError, handshake_failure
 from broker.cli.wire import Unhealthy, Wire, place_of
 from broker.compiled import BUILD, INTERPRETED, SLOWER, build_kind
+
+if TYPE_CHECKING:
+    from broker.settings import Settings
 
 THIS_MACHINE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on
 """The address to connect to, by the wildcard address that a broker listens on."""
@@ -54,6 +57,11 @@ def url_of_settings(config: Path | None) -> str:
         settings = load_settings(config)
     except SettingsError as error:
         raise Unhealthy("; ".join(str(error).splitlines())) from None
+    return url_of_settings_in(settings)
+
+
+def url_of_settings_in(settings: Settings) -> str:
+    """Return the URL of the broker with `settings`; Unhealthy if the system chooses its port."""
     if settings.port == 0:
         raise Unhealthy(
             "port = 0 is a free port that only the broker knows: name the broker by --url"

@@ -57,7 +57,7 @@ def findings(settings: TlsSettings, place: str, *, now_s: float) -> list[TlsFind
         ]
         files = TlsFiles(settings, place)
         for host, pair in files.pairs.items():
-            found += _pair(pair, host, now_s=now_s)
+            found += pair_findings(pair, host, now_s=now_s)
         if files.client_ca is not None:
             found.append(_authorities(files.client_ca, now_s=now_s))
     except TlsError as error:
@@ -79,8 +79,12 @@ def _dated(key: str, content: str, end_s: float, *, now_s: float) -> TlsFinding:
     )
 
 
-def _pair(pair: KeyPair, host: str, *, now_s: float) -> Iterator[TlsFinding]:
-    """Check a certificate with its key: the handshake, its names, and its chain."""
+def pair_findings(pair: KeyPair, host: str, *, now_s: float) -> Iterator[TlsFinding]:
+    """Check a certificate with its key: the handshake, its names, and its chain.
+
+    `host` is empty for the first certificate, which clients get that ask for no other. Raise
+    TlsError if the files cannot be used. The end of validity is not compared.
+    """
     key = pair.certificate.key
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     pair.load_into(server)

@@ -90,6 +90,11 @@ def _unknown_listeners(
             yield RuleProblem(rule.id, f"never decides: there is no listener {names}")
 
 
+USER_WORD: Final = "user "
+NO_ROLE: Final = ": has no role"
+"""Begin and end of the problem of a user without any role."""
+
+
 def _unknown_roles(rules: AccessRules, known: set[str]) -> Iterator[RuleProblem]:
     known |= {*rules.roles, *BUILT_IN_ROLES}
     named = [(rule.id, rule.who) for rule in _own(rules)]
@@ -142,7 +147,7 @@ def _users_without_role(
     held = {user for members in rules.roles.values() for user in members}
     for user, roles in sorted(users.items()):
         if not set(roles) and user not in held:
-            yield RuleProblem("", f"user {user}: has no role")
+            yield RuleProblem("", f"{USER_WORD}{user}{NO_ROLE}")
 
 
 # ---- rules that never decide ----------------------------------------------------------------

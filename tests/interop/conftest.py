@@ -28,6 +28,7 @@ from tests.interop.secured_broker import SecuredBroker
 
 NEED_PROTON: Final = {
     "test_command_line.py",
+    "test_command_line_doctor.py",
     "test_command_line_held.py",
     "test_command_line_management.py",
     "test_command_line_tls.py",
