@@ -182,6 +182,7 @@ class App:
             users_changed=None if changes is None else changes.record,
             settings=lambda: self.configuration,
             listeners=lambda: [each.name for each in self.settings.listeners()],
+            acl_file=lambda: self.settings.acl_file,
         )
 
     def _claims_service(self) -> Service | None:

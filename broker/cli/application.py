@@ -17,6 +17,7 @@ from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.commands import Commands
 from broker.cli.conformance import conformance
 from broker.cli.connections import connections
+from broker.cli.definitions import definitions
 from broker.cli.doctor import STATUSES, doctor
 from broker.cli.embed import embed
 from broker.cli.ending import EXIT_STATUSES, fail
@@ -141,4 +142,5 @@ application.add_typer(subscriptions, name="subscription")
 application.add_typer(leases, name="lease")
 application.add_typer(sinks, name="sink")
 application.add_typer(stores, name="store")
+application.add_typer(definitions, name="definitions")
 application.add_typer(import_module("pyspark_amqp.cli").pipeline, name="pipeline")

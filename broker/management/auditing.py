@@ -10,6 +10,7 @@ from broker.audit.audit import Audit
 from broker.audit.record import AMQP, DONE, FAILED, HTTP, REFUSED, WEBSOCKET, Actor, AuditEvent
 from broker.links.access import subscription_resource
 from broker.management.connections import CONNECTION
+from broker.management.definitions import DEFINITIONS
 from broker.management.entity import Caller, Denied, actor_of
 from broker.management.messages import MESSAGE
 from broker.management.request import FAILURES_FROM, Request
@@ -42,8 +43,11 @@ ACTIONS: Final = {
 }
 """The actions of operations, by type and operation; others are called `TYPE.OPERATION`."""
 
-SECRETS: Final = frozenset({"password", "token"})
-"""Arguments of requests that are never recorded."""
+SECRETS: Final = frozenset({"password", "token", "definitions"})
+"""Arguments of requests, and parts of responses, that are neither recorded nor logged.
+
+Definitions may have verifiers of passwords.
+"""
 
 VIAS: Final = {"ws": WEBSOCKET, "wss": WEBSOCKET, "http": HTTP, "https": HTTP}
 """The value of `via`, by the kind of the listener; others are AMQP."""
@@ -123,10 +127,11 @@ class ManagementAudit:
         for change in found:
             self._audit.record(event_of(change, caller.actor(), caller.request_id))
         is_failed = response.status >= FAILURES_FROM
-        if request.type == USER and not is_failed:
+        if request.type in (USER, DEFINITIONS) and not is_failed:
             if self._users_changed is not None:
                 self._users_changed(caller.actor(), caller.request_id)
-            return
+            if request.type == USER:
+                return
         if found and not is_failed and request.operation in ("CREATE", "DELETE"):
             return  # the changes are what the request was for
         action = ACTIONS.get((request.type, request.operation))

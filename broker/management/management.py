@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from broker.amqp.errors import INVALID_FIELD, UNAUTHORIZED_ACCESS, LinkFault
@@ -18,12 +19,15 @@ from broker.management.auditing import SECRETS, ManagementAudit, UsersChanged, v
 from broker.management.backups import Backups
 from broker.management.configuration import Configuration, ConfigurationSource
 from broker.management.connections import Connections, Links
+from broker.management.definition import DefinitionKind
+from broker.management.definitions import Definitions
 from broker.management.entity import Caller, Denied, Entity, Operation
 from broker.management.events import Events
 from broker.management.explain import ATTACH, Explanations
 from broker.management.later import LATER_MAX, Later, Spawn, Told
 from broker.management.leases import LeaseEntity
 from broker.management.messages import MESSAGE, Messages
+from broker.management.node_definitions import NodeDefinitions
 from broker.management.nodes import Nodes
 from broker.management.renewal import LOGIN, LoginRenewals, renewed_login
 from broker.management.replies import Replies
@@ -44,9 +48,12 @@ from broker.management.request import (
     read_request,
 )
 from broker.management.response import Response, as_message, response_of
+from broker.management.rule_definitions import LIMITS, ROLES, RULES, RuleDefinitions, RulesInFile
 from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
+from broker.management.subscription_definitions import SubscriptionDefinitions
 from broker.management.subscriptions import SubscriptionEntities
+from broker.management.user_definitions import UserDefinitions
 from broker.management.users import LoginRules, UserEntity
 from broker.message import Message
 from broker.routing.errors import RoutingError
@@ -60,7 +67,7 @@ SELF: Final = "org.amqp.management"
 
 VIEW: Final = "view"
 EDIT: Final = "edit"
-VIEWING: Final = frozenset({"READ", "EXPLAIN", "CHECK"})
+VIEWING: Final = frozenset({"READ", "EXPLAIN", "CHECK", "EXPORT"})
 """Operations that change nothing; all others, apart from queries, are edits."""
 
 PARTS: Final = NAMES[MANAGEMENT]
@@ -95,7 +102,8 @@ class Management(Service):
 
     Users are managed only with `accounts`; the store, backups, events and sinks only with `store`
     and `spawn`, rules only with `spawn`, and settings only with `settings`. `listeners` returns the
-    names of the listeners, with which rules are compared.
+    names of the listeners, with which rules are compared, and `acl_file` the file of rules that an
+    import of definitions changes.
     """
 
     def __init__(
@@ -108,6 +116,7 @@ class Management(Service):
         users_changed: UsersChanged | None = None,
         settings: Callable[[], ConfigurationSource | None] | None = None,
         listeners: Callable[[], Iterable[str]] | None = None,
+        acl_file: Callable[[], Path | None] | None = None,
     ) -> None:
         self._container: Final = container
         self._audit: Final = ManagementAudit(
@@ -119,10 +128,8 @@ class Management(Service):
         self._waiting = 0
         router, journal = container.router, container.journal
         entities: list[Entity] = [
-            Nodes(QUEUE, router, journal),
-            Nodes(TOPIC, router, journal),
-            Connections(container),
-            Links(container),
+            *(Nodes(kind, router, journal) for kind in (QUEUE, TOPIC)),
+            *(Connections(container), Links(container)),
             Messages(router, journal),
             SubscriptionEntities(router, journal),
             LeaseEntity(router, journal),
@@ -137,6 +144,7 @@ class Management(Service):
             entities.append(Configuration(settings))
         if spawn is not None:
             entities.append(AclEntity(container, AclContext(logins=accounts, listeners=listeners)))
+            entities.append(_definitions(container, accounts, acl_file))
         self._entities: Final = {entity.type: entity for entity in entities}
         self._explanations: Final = Explanations(container).operations()
         renewals = None if spawn is None else LoginRenewals(container, spawn)
@@ -295,8 +303,11 @@ class Management(Service):
         told = {key: value for key, value in request.arguments.items() if key not in SECRETS}
         if told:
             facts["arguments"] = str(told)
-        if response.body:
-            facts["result"] = str(response.body)
+        body = response.body
+        if isinstance(body, Mapping):
+            body = {key: value for key, value in body.items() if key not in SECRETS}
+        if body:
+            facts["result"] = str(body)
         self._container.watcher.managed(caller.identity, caller.address, facts)
 
     def _operation(self, request: Request) -> Operation:
@@ -354,3 +365,24 @@ class Management(Service):
 
     def _management_nodes(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         return Response(body=[])
+
+
+def _definitions(
+    container: Container,
+    accounts: Callable[[], LoginRules] | None,
+    acl_file: Callable[[], Path | None] | None,
+) -> Definitions:
+    """Return the definitions of a broker, their kinds in the order in which to import them."""
+    router, journal = container.router, container.journal
+    file = RulesInFile(container, acl_file or _no_file)
+    kinds: list[DefinitionKind] = [RuleDefinitions(each, file) for each in (ROLES, RULES, LIMITS)]
+    if accounts is not None:
+        kinds.append(UserDefinitions(accounts))
+    kinds += [NodeDefinitions(each, router, journal) for each in (QUEUE, TOPIC)]
+    kinds.append(SubscriptionDefinitions(router, journal))
+    return Definitions(kinds, router.notices)
+
+
+def _no_file() -> Path | None:
+    """Return that a broker has no file of rules."""
+    return None

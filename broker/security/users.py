@@ -414,6 +414,11 @@ class Users:
         self._sources.complete(name, seen, new_scram(name, password), now=self._now())
         return True
 
+    def put(self, account: UserAccount) -> None:
+        """Add `account`, or replace the one of its name. UsersError if it cannot be stored."""
+        self._check_changeable(account.name)
+        self._change(account.name, lambda _: account)
+
     def remove(self, name: str) -> None:
         """Remove the user `name`. UsersError if there is none, or it cannot be removed."""
 

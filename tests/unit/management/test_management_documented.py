@@ -10,6 +10,7 @@ from broker.management.acl import AclEntity
 from broker.management.backups import Backups
 from broker.management.configuration import Configuration
 from broker.management.connections import Connections, Links
+from broker.management.definitions import Definitions
 from broker.management.entity import Entity
 from broker.management.events import Events
 from broker.management.leases import LeaseEntity
@@ -35,6 +36,7 @@ SECTIONS: Final[dict[str, list[type[Entity]]]] = {
     "Users": [UserEntity],
     "Settings": [Configuration],
     "Access rules": [AclEntity],
+    "Definitions": [Definitions],
     "Sinks": [Sinks],
     "Leases": [LeaseEntity],
 }
@@ -56,7 +58,7 @@ def test_the_page_names_every_attribute(title: str) -> None:
 
 @pytest.mark.parametrize("title", SECTIONS)
 def test_the_page_names_every_operation(title: str) -> None:
-    words = set(re.findall(r"`([A-Z]+)`", section(title)))
+    words = set(re.findall(r"`([A-Z-]+)`", section(title)))
     for entity in SECTIONS[title]:
         # an operation's execution needs the entity's parts; its name does not
         named = entity.operations(entity.__new__(entity))
