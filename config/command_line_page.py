@@ -23,7 +23,10 @@ behind any command prints what this page says; `jms-broker --install-completion`
 completion for the shell.
 
 Commands that talk to a broker take `--url amqp://USER:PASSWORD@HOST:PORT`, or the variable
-`JMS_BROKER_URL`, and talk to the broker on this machine without them. With `amqps://` they use TLS,
+`JMS_BROKER_URL`. Without them they talk to the broker of the context in use (`jms-broker context`),
+and without a context to the broker on this machine. A context counts for every command that reads
+`JMS_BROKER_URL`, unless `--config` is given, so also for `user`, `acl` and `doctor`; `healthcheck`
+reads neither. With `amqps://` they use TLS,
 at port 5671 by default, with the files of `--ca`, `--cert` and `--key`. With `--json` a command
 prints one object a line. Without it, a list is a table on a terminal, and lines with tabs and a
 header in a pipe.

@@ -270,6 +270,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "storage/sql/tables.py": "the same",
     "broker/cli/answering_broker.py": "tests/unit/doctor/test_checks.py",
     "broker/cli/doctor.py": "tests/interop/test_command_line_doctor.py",
+    "broker/cli/named_brokers.py": "tests/unit/cli/test_context.py",
     "broker/management/definition.py": "tests/unit/management/test_definitions.py",
     "broker/management/node_definitions.py": "tests/unit/management/test_definitions.py",
     "broker/doctor/access_checks.py": "tests/unit/doctor/test_checks.py",

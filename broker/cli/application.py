@@ -14,9 +14,10 @@ from broker.cli.acl import acl
 from broker.cli.audit import audit
 from broker.cli.backup import backup
 from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
-from broker.cli.commands import Commands
+from broker.cli.commands import ARGUMENTS, Commands
 from broker.cli.conformance import conformance
 from broker.cli.connections import connections
+from broker.cli.context import apply_context, context
 from broker.cli.definitions import definitions
 from broker.cli.doctor import STATUSES, doctor
 from broker.cli.embed import embed
@@ -50,7 +51,8 @@ def _print_version(wanted: bool) -> None:
 
 @application.callback()
 def _common(
-    version: Annotated[
+    typed: typer.Context,
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool,
         typer.Option(
             "--version",
@@ -60,7 +62,7 @@ def _common(
         ),
     ] = False,
 ) -> None:
-    pass
+    apply_context(typed, typed.meta[ARGUMENTS])
 
 
 @application.command()
@@ -143,4 +145,5 @@ application.add_typer(leases, name="lease")
 application.add_typer(sinks, name="sink")
 application.add_typer(stores, name="store")
 application.add_typer(definitions, name="definitions")
+application.add_typer(context, name="context")
 application.add_typer(import_module("pyspark_amqp.cli").pipeline, name="pipeline")

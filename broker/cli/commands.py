@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+ARGUMENTS: Final = "broker.cli.arguments"
+"""Key of the metadata of click's context: the arguments of the command, as they were typed."""
 
 
 def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
@@ -25,7 +28,14 @@ class PlainCommand(TyperCommand):
 
 
 class PlainGroup(TyperGroup):
-    """A group of commands whose help shows no type for flags."""
+    """A group of commands whose help shows no type for flags.
+
+    The outermost group keeps the arguments of the whole command in the context, as ARGUMENTS.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta.setdefault(ARGUMENTS, list(args))
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _without_types_of_flags(super().get_params(ctx))
