@@ -32,7 +32,8 @@ prints one object a line. Without it, a list is a table on a terminal, and lines
 header in a pipe.
 
 The exit status is 0 if the command did what it says, 1 if it failed, 2 for a wrong usage, 3 if
-there is no such thing, and 4 if the user may not do it.
+there is no such thing, 4 if the user may not do it, or may not log in, and 5 if the broker is not
+reached or does not answer. `healthcheck` and `serve` have statuses of their own.
 
 The command `make references` writes this page from the commands.
 """

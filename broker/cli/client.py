@@ -34,7 +34,12 @@ from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached
 from broker.amqp.sasl import EXTERNAL, PLAIN
 from broker.cli.broker_url import split_url, without_password
 from broker.cli.client_tls import AMQPS, ClientTls
-from broker.cli.ending import EXIT_FAILURE, EXIT_NOT_FOUND
+from broker.cli.ending import (
+    EXIT_FAILURE,
+    EXIT_FORBIDDEN,
+    EXIT_NOT_FOUND,
+    EXIT_UNREACHABLE,
+)
 from broker.cli.refused_connection import why_refused
 
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -49,6 +54,7 @@ PREFETCH: Final = 100
 BROWSED_AT_ONCE: Final = 1000
 
 NOT_FOUND: Final = "amqp:not-found"
+UNAUTHORIZED: Final = "amqp:unauthorized-access"
 
 EXISTING_NODE: Final = "jms-broker:existing-node"
 """The source capability that makes this project's broker refuse to create a node. Other brokers
@@ -372,14 +378,26 @@ def connected(
         connection = BlockingConnection(url, timeout=timeout_s, **options)
         yield connection
     except Timeout:
-        raise ClientError(f"{place}: no answer for {timeout_s:g} s") from None
+        raise ClientError(f"{place}: no answer for {timeout_s:g} s", EXIT_UNREACHABLE) from None
     except (ProtonException, OSError, ValueError) as error:
         told = _readable(error)
         reason = why_refused(url, told, timeout_s, tls=used) if connection is None else None
-        raise ClientError(f"{place}: {reason or told}") from None
+        text = reason or told
+        raise ClientError(
+            f"{place}: {text}", _status(text, connected=connection is not None)
+        ) from None
     finally:
         if connection is not None:
             _close(connection)
+
+
+def _status(text: str, *, connected: bool) -> int:
+    """Return the exit status for an error of a connection, that was open if `connected`."""
+    if UNAUTHORIZED in text:
+        return EXIT_FORBIDDEN
+    if NOT_FOUND in text:
+        return EXIT_NOT_FOUND
+    return EXIT_FAILURE if connected else EXIT_UNREACHABLE
 
 
 def _tls_options(tls: ClientTls, *, has_user: bool) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from broker.cli.broker_url import split_url
 from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.ending import (
     EXIT_FAILURE,
-    EXIT_UNREACHABLE,
     EXIT_USAGE,
     UNREACHABLE_STATUS,
     errors_told,
@@ -37,7 +36,7 @@ WATCH_S: Final = 1.0
 
 STATUSES: Final = (
     f"Exit status: 0 no check failed, though some may warn; 1 a check failed, or nothing could be"
-    f" done; 2 wrong usage; {UNREACHABLE_STATUS}."
+    f" done; 2 wrong usage; 4 not permitted; {UNREACHABLE_STATUS}."
 )
 
 
@@ -90,7 +89,7 @@ class DoctorPlace:
     def reached(self, settings: Settings | None) -> Iterator[RunningBroker | None]:
         """Yield the running broker for the block, None if none runs or it is not reached.
 
-        A broker that --url names must be reached: else the command ends with EXIT_UNREACHABLE.
+        A broker that --url names must be reached, or the command ends with the error's status.
         """
         from broker.cli.client import ClientError
 
@@ -99,7 +98,7 @@ class DoctorPlace:
                 reached = self._connected(stack, settings)
             except ClientError as error:
                 if self.url is not None:
-                    fail(str(error), EXIT_UNREACHABLE)
+                    fail(str(error), error.exit_status)
                 typer.echo(f"jms-broker: the running broker is not asked: {error}", err=True)
                 reached = None
             yield reached

@@ -29,7 +29,7 @@ UNREACHABLE_STATUS: Final = "5 the broker is not reached"
 
 EXIT_STATUSES: Final = (
     "Exit status: 0 done, 1 failed, 2 wrong usage, 3 there is no such thing, 4 not permitted,"
-    " 130 interrupted."
+    f" {UNREACHABLE_STATUS}, 130 interrupted."
 )
 
 ANOTHER_TRY_S: Final = 0.01

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
-from broker.cli.ending import errors_told, fail
+from broker.cli.ending import EXIT_USAGE, errors_told, fail
 
 if TYPE_CHECKING:
     from proton import Message
@@ -77,7 +77,7 @@ def send(
     """Send messages: TEXT, files, or a message for each line of standard input."""
     given = len(text or []) + len(file or [])
     if given == 0 and count > 1:
-        fail("--count needs TEXT or --file: standard input can be read only once")
+        fail("--count needs TEXT or --file: standard input can be read only once", EXIT_USAGE)
     bodies = _given(text or [], file or [], count) if given else _lines()
     with errors_told(), _progress("sent", given * count or None) as progress:
         from broker.cli.client import send as send_all

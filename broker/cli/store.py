@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from broker.cli.commands import Commands
-from broker.cli.ending import EXIT_FAILURE, EXIT_USAGE, fail
+from broker.cli.ending import EXIT_FAILURE, EXIT_NOT_FOUND, EXIT_USAGE, UNREACHABLE_STATUS, fail
 from broker.cli.managing import BrokerAt, Count, Json, at_broker
 from broker.cli.nodes import number_in
 from broker.cli.printing import json_of, print_record, print_records, progress
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 EXIT_STATUSES: Final = (
     "Exit status: 0 all is well, 1 something is damaged or was lost, or nothing could be done,"
-    " 2 wrong usage."
+    f" 2 wrong usage, 3 there is no such store, 4 not permitted, {UNREACHABLE_STATUS}."
 )
 
 store = Commands(
@@ -66,9 +66,12 @@ All = Annotated[bool, typer.Option("--all", help="All that are quarantined.")]
 def told() -> Iterator[None]:
     """End the command with one line on standard error if the store cannot do as requested."""
     from storage.api import StoreError
+    from storage.sql.tools.offline import MissingStoreError
 
     try:
         yield
+    except MissingStoreError as error:
+        fail(str(error), EXIT_NOT_FOUND)
     except StoreError as error:
         fail(str(error))
 

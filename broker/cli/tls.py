@@ -11,7 +11,13 @@ import typer
 
 from broker.cli.client_tls import AMQPS, Ca, Cert, ClientTls, ClientTlsError, Key, chosen_tls
 from broker.cli.commands import Commands
-from broker.cli.ending import EXIT_FAILURE, EXIT_STATUSES, EXIT_USAGE, fail
+from broker.cli.ending import (
+    EXIT_FAILURE,
+    EXIT_STATUSES,
+    EXIT_UNREACHABLE,
+    EXIT_USAGE,
+    fail,
+)
 from broker.cli.managing import Json
 from broker.cli.printing import print_record, print_records
 from broker.cli.serve import CONFIG_VARIABLE
@@ -129,7 +135,7 @@ def _check_broker(broker: str, files: ClientTls, timeout_s: float, *, json: bool
     try:
         report = TlsPeer(host, port, files, timeout_s=timeout_s).report()
     except UnreachableError as error:
-        fail(f"{host}:{port}: {error}")
+        fail(f"{host}:{port}: {error}", EXIT_UNREACHABLE)
     except ClientTlsError as error:
         fail(str(error), EXIT_USAGE)
     now_s = time.time()

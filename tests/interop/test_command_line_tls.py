@@ -78,16 +78,16 @@ def failure(client: Client, *arguments: str) -> subprocess.CompletedProcess[byte
 
 
 REFUSED = [
-    pytest.param("", "", SHOPPING, 1, "an authority that this machine trusts: give", id="no CA"),
-    pytest.param("other", "", SHOPPING, 1, "not signed by an authority in /", id="another CA"),
+    pytest.param("", "", SHOPPING, 5, "an authority that this machine trusts: give", id="no CA"),
+    pytest.param("other", "", SHOPPING, 5, "not signed by an authority in /", id="another CA"),
     pytest.param("missing", "", SHOPPING, 2, "missing.pem: there is no such file", id="no file"),
     pytest.param(
-        "ca", "", "", 1, "it offers SCRAM-SHA-512, SCRAM-SHA-256, PLAIN): name", id="none"
+        "ca", "", "", 4, "it offers SCRAM-SHA-512, SCRAM-SHA-256, PLAIN): name", id="none"
     ),
-    pytest.param("ca", "foreign", "", 1, "does not trust the authority that signed", id="foreign"),
-    pytest.param("ca", "stranger", "", 1, "knows no user for the certificate /", id="no user"),
+    pytest.param("ca", "foreign", "", 5, "does not trust the authority that signed", id="foreign"),
+    pytest.param("ca", "stranger", "", 4, "knows no user for the certificate /", id="no user"),
     pytest.param(
-        "ca", "", "shop:x", 1, "Authentication failed [mech=PLAIN]", id="a wrong password"
+        "ca", "", "shop:x", 4, "Authentication failed [mech=PLAIN]", id="a wrong password"
     ),
 ]
 
@@ -189,7 +189,7 @@ def test_a_check_that_finds_both_faults(secured_broker: SecuredBroker) -> None:
 def test_a_check_of_a_port_without_tls(secured_broker: SecuredBroker) -> None:
     client = Client(secured_broker.url)
     done = client.run("tls", "check", secured_broker.url.removeprefix("amqp://"))
-    assert (done.returncode, done.stdout) == (1, b"")
+    assert (done.returncode, done.stdout) == (5, b"")
     assert b"it does not speak TLS at this port" in done.stderr
     refused = client.run("tls", "check", secured_broker.url)
     assert (refused.returncode, refused.stdout) == (2, b"")

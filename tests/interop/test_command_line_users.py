@@ -38,7 +38,7 @@ def test_users_come_and_go_by_management(tmp_path: Path) -> None:
     lowered = ("user", "add", "bob", "--password-stdin", "--no-administrator")
     first.prints(*lowered, typed=b"other\n")
     assert first.prints("user", "list") == b"bob\nfirst\tadministrator\n"
-    assert at(broker, "bob:secret").run("send", "q", "x").returncode == 1
+    assert at(broker, "bob:secret").run("send", "q", "x").returncode == 4
     rotated = first.prints(
         "user", "passwd", "bob", "--password-stdin", "--keep-old", "1h", typed=b"third\n"
     )
@@ -47,7 +47,7 @@ def test_users_come_and_go_by_management(tmp_path: Path) -> None:
         assert at(broker, f"bob:{password}").prints("send", "q", "x") == b"sent 1\n"
     assert first.prints("user", "disable", "bob").startswith(b"disabled bob in ")
     assert first.prints("user", "list") == b"bob\tdisabled\nfirst\tadministrator\n"
-    assert at(broker, "bob:third").run("send", "q", "x").returncode == 1
+    assert at(broker, "bob:third").run("send", "q", "x").returncode == 4
     assert b"enabled             no\n" in first.prints("user", "show", "bob")
     assert first.prints("user", "enable", "bob").startswith(b"enabled bob in ")
     assert first.prints("user", "remove", "bob").startswith(b"removed bob from ")

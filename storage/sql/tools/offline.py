@@ -20,6 +20,10 @@ from storage.sql.sqlite.lock import StoreLock
 SQLITE: Final = "sqlite:///"
 
 
+class MissingStoreError(StoreError):
+    """Raised for a store that does not exist. The text names its file."""
+
+
 def database_of(place: str) -> Path:
     """Return the file that a path or an SQLite URL names.
 
@@ -32,13 +36,15 @@ def database_of(place: str) -> Path:
 
 
 def present(database: Path) -> Path:
-    """Return `database`. Raise StoreError if there is no such file; a missing folder is named."""
+    """Return `database`. Raise MissingStoreError if there is no such file; it names the folder if
+    that is missing.
+    """
     try:
         database.stat()
     except FileNotFoundError:
         folder = database.parent
         why = "" if folder.exists() else f": its folder {folder} is not there"
-        raise StoreError(f"there is no store {database}{why}") from None
+        raise MissingStoreError(f"there is no store {database}{why}") from None
     except OSError as error:
         raise unusable(database, error) from None
     return database

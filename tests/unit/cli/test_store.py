@@ -85,7 +85,7 @@ async def test_what_a_broker_uses_is_refused_in_one_line(tmp_path: Path) -> None
 def test_what_is_not_there_is_not_made(tmp_path: Path) -> None:
     for command in (["check"], ["migrate"], ["quarantine", "list"]):
         done = run(*command, tmp_path / "store.db")
-        assert (done.exit_code, done.stdout) == (1, "")
+        assert (done.exit_code, done.stdout) == (3, "")
         assert done.stderr == f"jms-broker: there is no store {tmp_path / 'store.db'}\n"
     assert list(tmp_path.iterdir()) == []
 

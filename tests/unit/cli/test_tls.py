@@ -54,7 +54,7 @@ def test_a_finding_that_fails(config: Path, tmp_path: Path) -> None:
         pytest.param(["--ca", "ca.pem"], 2, "--ca is for a connection: give HOST:PORT", id="--ca"),
         pytest.param(["http://localhost"], 2, "write HOST:PORT, with the port", id="a URL"),
         pytest.param(["h:x"], 2, "is no URL of a broker", id="no port"),
-        pytest.param(["127.0.0.1:1"], 1, "127.0.0.1:1: Connection refused", id="no broker"),
+        pytest.param(["127.0.0.1:1"], 5, "127.0.0.1:1: Connection refused", id="no broker"),
         pytest.param(["--config", "missing.toml"], 2, "missing.toml: No such", id="no settings"),
     ],
 )
