@@ -23,6 +23,7 @@ from broker.cli.doctor import STATUSES, doctor
 from broker.cli.embed import embed
 from broker.cli.ending import EXIT_STATUSES, fail
 from broker.cli.events import events
+from broker.cli.explain import explain
 from broker.cli.leases import leases
 from broker.cli.messages import browse, receive, send
 from broker.cli.nodes import nodes
@@ -30,7 +31,7 @@ from broker.cli.queued import queued
 from broker.cli.reload import reload
 from broker.cli.sinks import sinks
 from broker.cli.store import store as stores
-from broker.cli.subscriptions import explain, subscriptions
+from broker.cli.subscriptions import subscriptions
 from broker.cli.tls import tls
 from broker.cli.users import users
 from broker.compiled import COMPILED, SLOWER, is_compiled
@@ -95,7 +96,6 @@ application.command(epilog=EXIT_STATUSES)(receive)
 application.command(epilog=EXIT_STATUSES)(browse)
 application.command()(conformance)
 application.command()(embed)
-application.command()(explain)
 application.command()(backup)
 application.command(epilog=EXIT_STATUSES)(reload)
 application.command(epilog=STATUSES)(doctor)
@@ -146,4 +146,5 @@ application.add_typer(sinks, name="sink")
 application.add_typer(stores, name="store")
 application.add_typer(definitions, name="definitions")
 application.add_typer(context, name="context")
+application.add_typer(explain, name="explain")
 application.add_typer(import_module("pyspark_amqp.cli").pipeline, name="pipeline")

@@ -1,0 +1,139 @@
+"""`jms-broker explain`: what an attach would meet, and what a selector selects."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from broker.cli.commands import Commands, PlainGroup
+from broker.cli.ending import EXIT_FAILURE, EXIT_STATUSES, EXIT_USAGE, fail
+from broker.cli.managing import Json
+from broker.cli.printing import print_record
+from broker.cli.subscriptions import explain as attach
+
+if TYPE_CHECKING:
+    from broker.message import Message
+
+ATTACH: Final = "attach"
+
+WHOLE: Final = re.compile(r"[+-]?\d{1,18}")
+DECIMAL: Final = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?")
+TRUTH: Final = {"true": True, "false": False}
+
+HEADERS: Final = {
+    "JMSPriority": "priority",
+    "JMSDeliveryMode": "durable",
+    "JMSType": "subject",
+    "JMSMessageID": "id",
+    "JMSCorrelationID": "correlation_id",
+    "JMSXGroupID": "group_id",
+}
+"""The headers that may be given, by the fields of proton's messages that carry them."""
+
+
+class ExplainGroup(PlainGroup):
+    """A group whose command `attach` needs no name: `explain ADDRESS` is `explain attach ADDRESS`.
+
+    An address that is called like one of its commands needs the name.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        is_named = bool(args) and (args[0] in self.commands or args[0] in ("--help", "-h"))
+        return super().parse_args(ctx, args if is_named else [ATTACH, *args])
+
+
+explain = Commands(
+    cls=ExplainGroup,
+    help="Explain what a consumer would meet (`explain ADDRESS`, or `explain attach ADDRESS`), and"
+    " what a selector selects.",
+    epilog=EXIT_STATUSES,
+)
+
+explain.command(ATTACH, epilog=EXIT_STATUSES)(attach)
+
+
+@explain.command(epilog=EXIT_STATUSES)
+def selector(
+    text: Annotated[
+        str, typer.Argument(metavar="SELECTOR", help="The selector.", show_default=False)
+    ],
+    properties: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--property",
+            "-p",
+            metavar="NAME=VALUE",
+            help="A property of the message, or one of its headers such as JMSPriority. Numbers,"
+            " true and false are such; text in '' is always text. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print whether a selector selects a message with these properties. No broker is asked.
+
+    Names of properties are case-sensitive, and a property that is missing is NULL. The exit status
+    is 0 if the message is selected, 1 if it is not, 2 if the selector is wrong.
+    """
+    from broker.routing.errors import InvalidSelector
+    from broker.routing.selector import parse_selector
+
+    given = dict(_parted(each) for each in properties or [])
+    try:
+        is_selected = parse_selector(text).matches(_message(given))
+    except InvalidSelector as error:
+        fail(str(error), EXIT_USAGE)
+    print_record({"selected": is_selected, "selector": text, "properties": given}, as_json=json)
+    if not is_selected:
+        raise typer.Exit(EXIT_FAILURE)
+
+
+def _parted(typed: str) -> tuple[str, object]:
+    """Return name and value of a property as typed; a wrong one ends the command."""
+    name, separator, value = typed.partition("=")
+    if not separator or not name:
+        fail(f"{typed!r:.100} is no NAME=VALUE", EXIT_USAGE)
+    return name, _value(value)
+
+
+def _value(text: str) -> object:
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1]
+    if WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if DECIMAL.fullmatch(text) else TRUTH.get(text.lower(), text)
+
+
+def _message(given: dict[str, object]) -> Message:
+    """Return a message with these properties and headers, as the broker reads it."""
+    try:
+        import proton
+    except ImportError as error:
+        fail(f"the client library {error.name} is missing: pip install 'jms-broker[client]'")
+    from broker.amqp.sections import Sections
+    from broker.clock import SystemClock
+    from broker.message import read_message
+
+    made = proton.Message(body="")
+    for name, field in HEADERS.items():
+        if name in given:
+            try:
+                setattr(made, field, _header(name, given[name]))
+            except (TypeError, ValueError, OverflowError):
+                fail(f"{name} cannot be {given[name]!r:.50}", EXIT_USAGE)
+    made.properties = {name: value for name, value in given.items() if name not in HEADERS}
+    data = bytes(made.encode())
+    sections = Sections()
+    sections.read(data, 0, len(data))
+    return read_message(sections, data, SystemClock())
+
+
+def _header(name: str, value: object) -> object:
+    """Return the value of a header as proton takes it."""
+    if name == "JMSDeliveryMode":
+        if value not in ("PERSISTENT", "NON_PERSISTENT"):
+            fail("JMSDeliveryMode is PERSISTENT or NON_PERSISTENT", EXIT_USAGE)
+        return value == "PERSISTENT"
+    return value if name == "JMSPriority" else str(value)
