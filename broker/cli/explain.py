@@ -116,14 +116,14 @@ def _message(given: dict[str, object]) -> Message:
     from broker.clock import SystemClock
     from broker.message import read_message
 
-    made = proton.Message(body="")
+    properties = {name: value for name, value in given.items() if name not in HEADERS}
+    made = proton.Message(body="", properties=properties)
     for name, field in HEADERS.items():
         if name in given:
             try:
                 setattr(made, field, _header(name, given[name]))
             except (TypeError, ValueError, OverflowError):
                 fail(f"{name} cannot be {given[name]!r:.50}", EXIT_USAGE)
-    made.properties = {name: value for name, value in given.items() if name not in HEADERS}
     data = bytes(made.encode())
     sections = Sections()
     sections.read(data, 0, len(data))
