@@ -9,7 +9,7 @@ import typer
 
 from broker.cli.commands import Commands, PlainGroup
 from broker.cli.ending import EXIT_FAILURE, EXIT_STATUSES, EXIT_USAGE, fail
-from broker.cli.managing import Json
+from broker.cli.managing import BrokerAt, Json, NodeKind, at_broker
 from broker.cli.printing import print_record
 from broker.cli.subscriptions import explain as attach
 
@@ -88,6 +88,41 @@ def selector(
     print_record({"selected": is_selected, "selector": text, "properties": given}, as_json=json)
     if not is_selected:
         raise typer.Exit(EXIT_FAILURE)
+
+
+@explain.command(epilog=EXIT_STATUSES)
+@at_broker
+def route(
+    at: BrokerAt,
+    address: Annotated[
+        str, typer.Argument(help="The address that is sent to.", show_default=False)
+    ],
+    properties: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--property",
+            "-p",
+            metavar="NAME=VALUE",
+            help="A property of the message, as for `explain selector`, without headers.",
+            show_default=False,
+        ),
+    ] = None,
+    kind: Annotated[
+        NodeKind | None, typer.Option(help="What ADDRESS is said to be.", show_default=False)
+    ] = None,
+    client_id: Annotated[str, typer.Option(help="The client id of the producer.")] = "",
+    json: Json = False,
+) -> None:
+    """Print where a message would go: the queue, or a topic with the subscriptions that get it."""
+    given = dict(_parted(each) for each in properties or [])
+    facts = {
+        "address": address,
+        "kind": None if kind is None else kind.value,
+        "properties": given,
+        "publisher": client_id or None,
+    }
+    with at.opened() as broker:
+        print_record(broker.ask("EXPLAIN", "route", more=facts), as_json=json)
 
 
 def _parted(typed: str) -> tuple[str, object]:

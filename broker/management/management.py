@@ -23,7 +23,6 @@ from broker.management.definition import DefinitionKind
 from broker.management.definitions import Definitions
 from broker.management.entity import Caller, Denied, Entity, Operation
 from broker.management.events import Events
-from broker.management.explain import ATTACH, Explanations
 from broker.management.later import LATER_MAX, Later, Spawn, Told
 from broker.management.leases import LeaseEntity
 from broker.management.messages import MESSAGE, Messages
@@ -48,6 +47,7 @@ from broker.management.request import (
     read_request,
 )
 from broker.management.response import Response, as_message, response_of
+from broker.management.route import explanations_of
 from broker.management.rule_definitions import LIMITS, ROLES, RULES, RuleDefinitions, RulesInFile
 from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
@@ -146,7 +146,7 @@ class Management(Service):
             entities.append(AclEntity(container, AclContext(logins=accounts, listeners=listeners)))
             entities.append(_definitions(container, accounts, acl_file))
         self._entities: Final = {entity.type: entity for entity in entities}
-        self._explanations: Final = Explanations(container).operations()
+        self._explanations: Final = explanations_of(container)
         renewals = None if spawn is None else LoginRenewals(container, spawn)
         self._renewals: Final = {} if renewals is None else renewals.operations()
         self._own: Final[Mapping[str, Operation]] = {
@@ -313,8 +313,8 @@ class Management(Service):
     def _operation(self, request: Request) -> Operation:
         if request.type == SELF:
             known = self._own
-        elif request.type == ATTACH:
-            known = self._explanations
+        elif request.type in self._explanations:
+            known = self._explanations[request.type]
         elif request.type == LOGIN:
             known = self._renewals
         else:

@@ -69,3 +69,13 @@ def test_an_attach_needs_no_name(arguments: list[str]) -> None:
 
 def test_help_is_that_of_the_group() -> None:
     assert "selector" in run("--help").stdout
+
+
+def test_a_route() -> None:
+    with Broker() as broker:
+        CliRunner().invoke(application, ["node", "create", "orders", "--url", broker.url])
+        done = run("route", "orders", "-p", "price=4", "--json", "--url", broker.url)
+        assert done.exit_code == 0, done.stderr
+        told = json.loads(done.stdout)
+        assert (told["kind"], told["node"], told["is_there"]) == ("queue", "orders", True)
+        assert broker.messages("orders") == []
