@@ -101,7 +101,8 @@ class App:
         self._user_changes = self._audited(clock)
         declare(router, self.journal)
         self.configuration: ConfigurationSource | None = None
-        self.container.service = self._management()
+        management = self._management()
+        self.container.service = management
         self.container.claims_service = self._claims_service()
         self.contents: LargeBodyStore | None = None
         self.listeners = Listeners(
@@ -112,7 +113,15 @@ class App:
         )
         self._users_watch: Final = self._watch_of_users()
         self.windows = Windows(self.store, self.journal, router.context.paging)
-        self.http = http_of(settings, self.container, self.store)
+        self._has_started = False
+        self.http = http_of(
+            settings,
+            self.container,
+            self.store,
+            management=management,
+            obstacles=self.obstacles,
+            has_started=lambda: self._has_started,
+        )
         self._working: list[asyncio.Task[None]] = []
         self._beside: Final[set[asyncio.Task[None]]] = set()
 
@@ -215,6 +224,7 @@ class App:
         if self._users_watch is not None:
             self._users_watch.start()
         await self.listeners.listen()
+        self._has_started = True
 
     def _guard_disk(self) -> None:
         """Begin to guard the free space of the disk, if the store is on one."""
@@ -293,6 +303,15 @@ class App:
         task = asyncio.get_running_loop().create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
+
+    def obstacles(self) -> list[str]:
+        """Return the reasons for which the broker does not serve clients now, none if it does."""
+        found = {
+            "the listeners are not up": not self._has_started,
+            "the store failed": self.failure is not None,
+            "the broker is stopping": self.container.closing,
+        }
+        return [reason for reason, is_so in found.items() if is_so]
 
     @property
     def port(self) -> int:

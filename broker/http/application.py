@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from typing import Final, cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from broker.http import events, messages
-from broker.http.access import CHALLENGE, UNAUTHORIZED, Access, Visitor
+from broker.http.access import CHALLENGE, UNAUTHORIZED, Visitor
 from broker.http.arguments import Arguments
-from broker.http.connection import CONNECTION, HttpConnection
-from broker.http.streams import ArrowStream, BrokenOff, Streams
+from broker.http.site import Site, Work
+from broker.http.streams import ArrowStream, BrokenOff
 from broker.links.access import BROWSE, LEASE, lease_resource, node_resource, subscription_resource
-from broker.links.container import Container
 from broker.management.messages import queue_of
 from broker.management.request import BAD_REQUEST, BUSY, CONFLICT, FAILED, GONE, NOT_FOUND, Refused
 from broker.routing.addresses.identity import identity_in
@@ -37,7 +36,7 @@ from broker.routing.queues.node import QUEUE
 from broker.routing.queues.queue import Queue
 from broker.routing.selector import parse_selector
 from broker.security.resources import MANAGEMENT, Resource
-from storage.api import Store, StoreError
+from storage.api import StoreError
 
 NODE: Final = ("address", "subscription")
 """The arguments that name the queue or the subscription to read from; exactly one is needed."""
@@ -54,20 +53,16 @@ VIEW: Final = "view"
 EVENT_LOG: Final = Resource(MANAGEMENT, "events")
 LEASES: Final = Resource(MANAGEMENT, "leases")
 
-Work = Callable[[Request, Visitor], Awaitable[Response]]
-
 
 class Readings:
-    """The handlers of all paths. All but /livez need a right."""
+    """The handlers of all paths that read. Each needs a right."""
 
-    def __init__(
-        self, container: Container, store: Store, *, access: Access, streams: Streams
-    ) -> None:
-        self._container: Final = container
-        self._store: Final = store
-        self._access: Final = access
-        self._streams: Final = streams
-        self._reading: Final = messages.Reading(container)
+    def __init__(self, site: Site) -> None:
+        self._site: Final = site
+        self._container: Final = site.container
+        self._store: Final = site.store
+        self._streams: Final = site.streams
+        self._reading: Final = messages.Reading(site.container)
 
     def routes(self) -> list[Route]:
         """Return the routes of all paths."""
@@ -77,21 +72,7 @@ class Readings:
             "/arrow/browse": self._browse,
             "/arrow/lease": self._lease,
         }
-        guarded = [Route(path, self._guarded(work)) for path, work in known.items()]
-        return [Route("/livez", _alive), *guarded]
-
-    def _guarded(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
-            headers = request.headers
-            connection: HttpConnection = request.scope["state"][CONNECTION]
-            visitor = await self._access.check(
-                headers.get("authorization"), headers.get("host", ""), connection.entrance
-            )
-            if self._container.closing:
-                raise Refused(BUSY, "the broker is stopping")
-            return await work(request, visitor)
-
-        return answer
+        return [Route(path, self._site.guarded(work)) for path, work in known.items()]
 
     async def _event_bounds(self, request: Request, visitor: Visitor) -> Response:
         visitor.demand(VIEW, EVENT_LOG)
@@ -166,10 +147,10 @@ class Readings:
         return queue_of(router, name=address, subscription=subscription)
 
 
-def application(readings: Readings) -> Starlette:
+def application(routes: Sequence[BaseRoute]) -> Starlette:
     """Return the ASGI application. Its responses to errors are JSON, `{"error": why}`."""
     return Starlette(
-        routes=readings.routes(),
+        routes=routes,
         exception_handlers={
             Refused: _refused,
             RoutingError: _unwilling,
@@ -204,11 +185,6 @@ class ShortHeads:
 
 def _arguments(request: Request, *known: str) -> Arguments:
     return Arguments(request.query_params.multi_items(), *known)
-
-
-async def _alive(request: Request) -> Response:  # noqa: ARG001 - as starlette calls it
-    """Respond `ok`: the event loop runs. Says nothing about the store."""
-    return PlainTextResponse("ok\n")
 
 
 def _error(status: int, reason: str, headers: dict[str, str] | None = None) -> Response:

@@ -19,11 +19,15 @@ import uvicorn
 
 from broker.http.access import Access
 from broker.http.admission import Displacements
-from broker.http.application import Readings, ShortHeads, application
+from broker.http.application import ShortHeads, application
 from broker.http.connection import HttpConnection
+from broker.http.mounts import routes_of
+from broker.http.site import Site
 from broker.http.streams import Streams
 from broker.http_settings import HttpSettings
 from broker.links.container import Container
+from broker.management.executor import Executor
+from broker.management.management import Management
 from broker.net.listener import TLS_WATCH_S
 from broker.security.authenticate import is_loopback
 from broker.security.entrance import HTTP
@@ -96,7 +100,9 @@ class Server(uvicorn.Server):
 class HttpServer:
     """The HTTP listener of one broker. After `start`, `port` is the port that it listens on.
 
-    With `tls` it speaks HTTPS. Raise TlsError if its certificates cannot be used.
+    `site` has its parts. `management` carries out the requests of its API. With `tls` it speaks
+    HTTPS. `obstacles` and `has_started` are those of `Site`. Raise TlsError if its certificates
+    cannot be used.
     """
 
     def __init__(
@@ -105,11 +111,23 @@ class HttpServer:
         container: Container,
         store: Store,
         *,
+        management: Management,
         tls: TlsSettings | None = None,
+        obstacles: Callable[[], list[str]] = list,
+        has_started: Callable[[], bool] = lambda: True,
     ) -> None:
         self._settings: Final = settings
         self._container: Final = container
-        self._store: Final = store
+        self.site: Final = Site(
+            settings=settings,
+            container=container,
+            store=store,
+            executor=Executor(management, container),
+            access=Access(container, is_local=is_loopback(settings.host)),
+            streams=Streams(settings.streams_max, container.watcher),
+            obstacles=obstacles,
+            has_started=has_started,
+        )
         self._displacements: Final = Displacements()
         self._server: Server | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -162,11 +180,8 @@ class HttpServer:
 
     def _config(self) -> uvicorn.Config:
         settings = self._settings
-        access = Access(self._container, is_local=is_loopback(settings.host))
-        streams = Streams(settings.streams_max, self._container.watcher)
-        readings = Readings(self._container, self._store, access=access, streams=streams)
         return uvicorn.Config(
-            ShortHeads(application(readings), settings.head_bytes_max),
+            ShortHeads(application(routes_of(self.site)), settings.head_bytes_max),
             interface="asgi3",
             # uvicorn expects a class, and only calls it
             http=partial(HttpConnection, crowded=self._crowded),  # type: ignore[arg-type]

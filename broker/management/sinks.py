@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from broker.journal import Journal, Waiter
+from broker.journal import Journal
 from broker.links.staging import checked_query
+from broker.management.durable import Durable
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later
 from broker.management.page import read_page
@@ -73,16 +74,6 @@ def record_of(sink: Sink) -> SinkRecord:
         staged_bytes=int(sink.bytes()),
         staged_at_ms=int(sink.staged_at_ms()),
     )
-
-
-class Durable(Waiter):
-    """Sets the event `happened` once all changes noted before it was submitted are durable."""
-
-    def __init__(self) -> None:
-        self.happened: Final = asyncio.Event()
-
-    def committed(self) -> None:
-        self.happened.set()
 
 
 class Sinks(Entity):

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from broker.http.server import HttpServer
 from broker.http_settings import HttpSettings
+from broker.management.management import Management
 from storage.api import Store
 from storage.batch import Batch
 from storage.events import EventRow
@@ -87,13 +88,22 @@ def _ask(
         connection.close()
 
 
+def server_of(store: Store, broker: Broker | None = None, **settings: int) -> HttpServer:
+    """Return an HTTP server for a broker without other sockets, on a free port once it starts."""
+    broker = broker or Broker()
+    management = broker.container.service
+    assert isinstance(management, Management)
+    return HttpServer(
+        HttpSettings(port=0, **settings), broker.container, store, management=management
+    )
+
+
 @asynccontextmanager
 async def served(
     store: Store, *, broker: Broker | None = None, **settings: int
 ) -> AsyncIterator[str]:
     """Run an HTTP server on a free port, for a broker without other sockets; yield its URL."""
-    broker = broker or Broker()
-    server = HttpServer(HttpSettings(port=0, **settings), broker.container, store)
+    server = server_of(store, broker, **settings)
     await server.start()
     try:
         yield server.url()

@@ -1,0 +1,20 @@
+"""The routes of all parts of the HTTP server: one line for each part."""
+
+from __future__ import annotations
+
+from starlette.routing import BaseRoute
+
+from broker.http.application import Readings
+from broker.http.probes import Probes
+from broker.http.site import Site
+
+
+def routes_of(site: Site) -> list[BaseRoute]:
+    """Return the routes of the parts that are switched on.
+
+    A part that can be switched off is imported only here, in its line.
+    """
+    routes: list[BaseRoute] = []
+    routes += Probes(site).routes()
+    routes += Readings(site).routes()
+    return routes
