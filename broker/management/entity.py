@@ -10,7 +10,7 @@ from typing import Final
 from broker.audit.record import AMQP, Actor
 from broker.links.access import Right
 from broker.management.later import Later, Told
-from broker.management.request import FORBIDDEN, Refused, Request
+from broker.management.request import FORBIDDEN, NOT_IMPLEMENTED, Refused, Request
 from broker.management.response import Response
 from broker.security.decision import Decision
 from broker.security.identity import Identity
@@ -115,6 +115,10 @@ class Entity(ABC):
         It is for clients that may not edit, or view, all entities of this part of management.
         """
         return None
+
+    def listed(self, request: Request) -> Later:  # noqa: ARG002
+        """Return a page of the entities of this kind in any order (`listing.py`)."""
+        raise Refused(NOT_IMPLEMENTED, f"no LIST of the type {self.type}: use QUERY")
 
     @abstractmethod
     def query(self, request: Request) -> Response | Later:

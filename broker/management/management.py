@@ -14,6 +14,7 @@ from broker.links.peer import Peer
 from broker.links.refusal import as_link_fault
 from broker.links.service import Service
 from broker.management.acl import AclContext, AclEntity
+from broker.management.audit_records import AuditRecords
 from broker.management.auditing import SECRETS, ManagementAudit, UsersChanged, via_of
 from broker.management.backups import Backups
 from broker.management.configuration import Configuration, ConfigurationSource
@@ -25,6 +26,7 @@ from broker.management.later import LATER_MAX, Later, Spawn, Told
 from broker.management.leases import LeaseEntity
 from broker.management.messages import MESSAGE, Messages
 from broker.management.nodes import Nodes
+from broker.management.overview import Overview
 from broker.management.renewal import LOGIN, LoginRenewals, renewed_login
 from broker.management.replies import Replies
 from broker.management.request import (
@@ -44,6 +46,7 @@ from broker.management.request import (
     read_request,
 )
 from broker.management.response import Response, as_message, response_of
+from broker.management.roles import RoleEntity
 from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscriptions import SubscriptionEntities
@@ -60,7 +63,7 @@ SELF: Final = "org.amqp.management"
 
 VIEW: Final = "view"
 EDIT: Final = "edit"
-VIEWING: Final = frozenset({"READ", "EXPLAIN", "CHECK"})
+VIEWING: Final = frozenset({"READ", "EXPLAIN", "CHECK", "BOUNDS"})
 """Operations that change nothing; all others, apart from queries, are edits."""
 
 PARTS: Final = NAMES[MANAGEMENT]
@@ -137,12 +140,14 @@ class Management(Service):
             entities.append(Configuration(settings))
         if spawn is not None:
             entities.append(AclEntity(container, AclContext(logins=accounts, listeners=listeners)))
+            entities += [RoleEntity(container), AuditRecords(container), Overview(container)]
         self._entities: Final = {entity.type: entity for entity in entities}
         self._explanations: Final = Explanations(container).operations()
         renewals = None if spawn is None else LoginRenewals(container, spawn)
         self._renewals: Final = {} if renewals is None else renewals.operations()
         self._own: Final[Mapping[str, Operation]] = {
             "QUERY": self._query,
+            "LIST": self._list,
             "GET-TYPES": self._types,
             "GET-ATTRIBUTES": self._attributes,
             "GET-OPERATIONS": self._operations,
@@ -242,7 +247,10 @@ class Management(Service):
             fault = as_link_fault(unwilling)
         except LinkFault as other:
             fault = other
-        return Response(status=STATUS.get(fault.condition, CONFLICT), description=fault.description)
+        status = STATUS.get(fault.condition, CONFLICT)
+        return Response(
+            status=status, description=fault.description, condition=str(fault.condition)
+        )
 
     def _is_recorded(self, request: Request) -> bool:
         """Return whether the audit records such requests: those that change or show messages."""
@@ -330,6 +338,12 @@ class Management(Service):
         if not isinstance(kind, str):
             raise Refused(BAD_REQUEST, "QUERY has the application property entityType")
         return self._entity(kind).query(request)
+
+    def _list(self, request: Request, caller: Caller) -> Response | Later:  # noqa: ARG002
+        kind = request.properties.get("entityType")
+        if not isinstance(kind, str):
+            raise Refused(BAD_REQUEST, "LIST has the application property entityType")
+        return self._entity(kind).listed(request)
 
     def _types(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         return Response(body={name: [] for name in self._chosen(request)})
