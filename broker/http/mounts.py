@@ -17,4 +17,8 @@ def routes_of(site: Site) -> list[BaseRoute]:
     routes: list[BaseRoute] = []
     routes += Probes(site).routes()
     routes += Readings(site).routes()
+    if site.settings.api:
+        from broker.http.api.application import api_routes
+
+        routes += api_routes(site)
     return routes

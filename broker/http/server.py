@@ -24,6 +24,7 @@ from broker.http.connection import HttpConnection
 from broker.http.mounts import routes_of
 from broker.http.site import Site
 from broker.http.streams import Streams
+from broker.http.tasks import BesideTasks
 from broker.http_settings import HttpSettings
 from broker.links.container import Container
 from broker.management.executor import Executor
@@ -125,6 +126,7 @@ class HttpServer:
             executor=Executor(management, container),
             access=Access(container, is_local=is_loopback(settings.host)),
             streams=Streams(settings.streams_max, container.watcher),
+            tasks=BesideTasks(),
             obstacles=obstacles,
             has_started=has_started,
         )
@@ -212,6 +214,7 @@ class HttpServer:
         if self._acceptor is not None:
             self._acceptor.stop_accepting()
             await self._acceptor.ended()
+        await self.site.tasks.end()
         if self._server is not None and self._serving is not None:
             self._server.end()
             await self._serving

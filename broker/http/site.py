@@ -11,6 +11,7 @@ from starlette.responses import Response
 from broker.http.access import Access, Visitor
 from broker.http.connection import CONNECTION, HttpConnection
 from broker.http.streams import Streams
+from broker.http.tasks import BesideTasks
 from broker.http_settings import HttpSettings
 from broker.links.container import Container
 from broker.management.executor import Executor
@@ -37,6 +38,7 @@ class Site:
     executor: Executor
     access: Access
     streams: Streams
+    tasks: BesideTasks
     obstacles: Callable[[], list[str]]
     has_started: Callable[[], bool]
 
