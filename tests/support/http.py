@@ -57,25 +57,30 @@ async def ask(
     method: str = "GET",
     *,
     tls: ssl.SSLContext | None = None,
+    body: bytes | None = None,
 ) -> Answer:
     """Return the answer to a request, made in a thread so that the broker's loop can run.
 
     With `tls` the request is made by HTTPS.
     """
-    netloc = urlsplit(url).netloc
+    parts = urlsplit(url)
+    netloc = parts.netloc
     if tls is None:
         connection = http.client.HTTPConnection(netloc, timeout=PATIENCE_S)
     else:
         connection = http.client.HTTPSConnection(netloc, timeout=PATIENCE_S, context=tls)
-    return await asyncio.to_thread(_ask, connection, url, headers or {}, method)
+    asked = (method, f"{parts.path}?{parts.query}" if parts.query else parts.path, body)
+    return await asyncio.to_thread(_ask, connection, asked, headers or {})
 
 
 def _ask(
-    connection: http.client.HTTPConnection, url: str, headers: dict[str, str], method: str
+    connection: http.client.HTTPConnection,
+    asked: tuple[str, str, bytes | None],
+    headers: dict[str, str],
 ) -> Answer:
-    parts = urlsplit(url)
+    method, path, body = asked
     try:
-        connection.request(method, f"{parts.path}?{parts.query}", headers=headers)
+        connection.request(method, path, body, headers=headers)
         response = connection.getresponse()
         is_whole = True
         try:

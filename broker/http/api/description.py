@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pydantic import TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
 
 from broker import __version__
 from broker.http.api.endpoint import ROOT, Endpoint
@@ -58,11 +59,10 @@ def _schemas(known: Sequence[Endpoint]) -> tuple[Schema, Mapping[type, Schema]]:
     models: dict[type, None] = {Problem: None}
     for endpoint in known:
         models.update({each: None for each in (endpoint.body, endpoint.result) if each is not None})
-    adapters = [(model, "validation", TypeAdapter(model)) for model in models]
-    by_key, defined = TypeAdapter.json_schemas(
-        adapters,  # type: ignore[arg-type]
-        ref_template=REF,
-    )
+    adapters: list[tuple[type, JsonSchemaMode, TypeAdapter[object]]] = [
+        (model, "validation", TypeAdapter(model)) for model in models
+    ]
+    by_key, defined = TypeAdapter.json_schemas(adapters, ref_template=REF)
     named = {model: by_key[model, "validation"] for model in models}
     found = defined["$defs"]
     assert isinstance(found, dict)

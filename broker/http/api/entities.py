@@ -36,6 +36,9 @@ OF_LISTS: Final = (
 """The parameters of every list that has an order of its own."""
 
 
+Record = type[EntityRecord]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Kind:
     """A type of entities as resources: `path` is that of their list.
@@ -48,7 +51,7 @@ class Kind:
     path: str
     type: str
     part: str
-    record: type[EntityRecord]
+    record: Record
     noun: str
     settings: Sequence[str] = ()
     filters: Sequence[Parameter] = ()

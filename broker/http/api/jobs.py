@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count as numbers
-from typing import Final
+from typing import Final, Literal
 
 from broker.http.api.endpoint import ROOT, Answer, Call, query_of
 from broker.http.api.models import JobRecord, MessageActionBody
@@ -45,7 +45,7 @@ class Job:
     action: MessageActionBody
     user: str
     started_at: int
-    state: str = RUNNING
+    state: Literal["running", "done", "failed", "stopped"] = RUNNING
     done: int = 0
     skipped: int = 0
     missing: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Job:
             id=self.id,
             action=self.action.action,
             user=self.user,
-            state=self.state,  # type: ignore[arg-type]
+            state=self.state,
             dry_run=self.action.dry_run,
             done=self.done,
             skipped=self.skipped,
@@ -104,7 +104,9 @@ class Job:
         body = response.body
         assert isinstance(body, Mapping)
         if self.action.dry_run:
-            self.done += len(body["results"])
+            found = body["results"]
+            assert isinstance(found, list)
+            self.done += len(found)
             return _text(body["next"])
         self.done += _number(body.get("moved")) + _number(body.get("deleted"))
         self.skipped += _number(body.get("skipped"))

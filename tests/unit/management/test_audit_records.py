@@ -29,9 +29,11 @@ async def records_in(folder: Path, number: int = 5) -> AuditRecords:
 
 
 async def ask(
-    records: AuditRecords, *, count: int = 100, **said: object
+    records: AuditRecords, *, count: int = 100, said: dict[str, object] | None = None
 ) -> tuple[list[str], object]:
-    request = Request(operation="QUERY", type="x", properties={"count": count}, arguments={**said})
+    request = Request(
+        operation="QUERY", type="x", properties={"count": count}, arguments=said or {}
+    )
     body = (await records.query(request).answer()).body
     assert isinstance(body, dict)
     place = body["attributeNames"].index("action")
@@ -43,7 +45,7 @@ async def test_the_newest_are_first_and_a_page_begins_where_one_ended(tmp_path: 
     found: list[str] = []
     before: object = 10**6
     while before is not None:
-        actions, before = await ask(records, count=2, before=before)
+        actions, before = await ask(records, count=2, said={"before": before})
         found += actions
     assert [each for each in found if each.startswith("did.")] == [
         f"did.{each}" for each in (4, 3, 2, 1, 0)
@@ -61,7 +63,7 @@ async def test_the_newest_are_first_and_a_page_begins_where_one_ended(tmp_path: 
 async def test_records_are_chosen(
     tmp_path: Path, said: dict[str, object], expected: list[str]
 ) -> None:
-    assert (await ask(await records_in(tmp_path), **said))[0] == expected
+    assert (await ask(await records_in(tmp_path), said=said))[0] == expected
 
 
 async def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
