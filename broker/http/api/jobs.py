@@ -33,6 +33,10 @@ KEPT_MAX: Final = 256
 PORTION: Final = 500
 """Messages that one portion examines or changes, at most, and that are committed together."""
 
+COUNTED: Final = 50
+"""Messages that one portion of a dry run counts: they are shown to be counted, which takes longer
+than to move them."""
+
 MISSING_MAX: Final = 100
 """Ids of missing messages that a job names."""
 
@@ -84,11 +88,10 @@ class Job:
             arguments["all"] = True
         if after is not None:
             arguments["after"] = after
-        at_most = min(PORTION, left)
         if action.dry_run:
             arguments |= {"attributeNames": ["identity"], **action.place.arguments()}
-            return query_of(MESSAGE, arguments, count=at_most)
-        return self._request({**arguments, "count": at_most})
+            return query_of(MESSAGE, arguments, count=min(COUNTED, left))
+        return self._request({**arguments, "count": min(PORTION, left)})
 
     def _request(self, arguments: Mapping[str, object]) -> Request:
         action = self.action
