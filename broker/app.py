@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker import __version__
 from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
@@ -51,6 +51,9 @@ from broker.stats import Stats
 from broker.stored_accounts import StoredAccounts
 from broker.windows import Windows
 from storage.api import StoreError
+
+if TYPE_CHECKING:
+    from broker.http.server import HttpServer
 
 PRODUCT: Final = "jms-broker"
 
@@ -114,14 +117,7 @@ class App:
         self._users_watch: Final = self._watch_of_users()
         self.windows = Windows(self.store, self.journal, router.context.paging)
         self._has_started = False
-        self.http = http_of(
-            settings,
-            self.container,
-            self.store,
-            management=management,
-            obstacles=self.obstacles,
-            has_started=lambda: self._has_started,
-        )
+        self.http = self._http_server(management)
         self._working: list[asyncio.Task[None]] = []
         self._beside: Final[set[asyncio.Task[None]]] = set()
 
@@ -191,6 +187,16 @@ class App:
             users_changed=None if changes is None else changes.record,
             settings=lambda: self.configuration,
             listeners=lambda: [each.name for each in self.settings.listeners()],
+        )
+
+    def _http_server(self, management: Management) -> HttpServer | None:
+        return http_of(
+            self.settings,
+            self.container,
+            self.store,
+            management=management,
+            obstacles=self.obstacles,
+            has_started=lambda: self._has_started,
         )
 
     def _claims_service(self) -> Service | None:

@@ -85,7 +85,7 @@ class Falling:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class SortOrder:
     """The attributes that a list is sorted by, and which of them in descending order."""
 
     attributes: Sequence[str]
@@ -117,7 +117,7 @@ class ListRequest:
     """
 
     limit: int
-    order: Order
+    order: SortOrder
     behind: Key | None
     pattern: re.Pattern[str] | None
     fields: Sequence[str]
@@ -175,14 +175,14 @@ def _known(name: str, attributes: Sequence[str]) -> str:
     return name
 
 
-def _order(text: str, attributes: Sequence[str]) -> Order:
+def _order(text: str, attributes: Sequence[str]) -> SortOrder:
     """Return the order that `text` says, such as `-messages,name`; ties are broken by names."""
     words = text.split(",") if text else []
     if len(words) > SORTS_MAX:
         raise Refused(BAD_REQUEST, f"sort has at most {SORTS_MAX} attributes")
     chosen = {_known(word.removeprefix("-"), attributes): word.startswith("-") for word in words}
     chosen = {**chosen, **{name: False for name in OWN_ORDER if name not in chosen}}
-    return Order(attributes=list(chosen), falling=list(chosen.values()))
+    return SortOrder(attributes=list(chosen), falling=list(chosen.values()))
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -201,7 +201,7 @@ def _part(value: object) -> KeyPart:
     return 3, 0, str(value)
 
 
-def cursor_of(order: Order, key: Key) -> str:
+def cursor_of(order: SortOrder, key: Key) -> str:
     """Return the text from which `_behind` makes `key` again."""
     parts = [each.part if isinstance(each, Falling) else each for each in key]
     return (
@@ -211,7 +211,7 @@ def cursor_of(order: Order, key: Key) -> str:
     )
 
 
-def _behind(cursor: object, order: Order) -> Key:
+def _behind(cursor: object, order: SortOrder) -> Key:
     """Return the place that a cursor of this order names; Refused if it is none."""
     wrong = Refused(BAD_REQUEST, "cursor must be the `next` of a list with the same sort")
     if not isinstance(cursor, str) or len(cursor) > CURSOR_CHARACTERS_MAX:

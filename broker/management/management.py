@@ -113,17 +113,14 @@ class Management(Service):
         listeners: Callable[[], Iterable[str]] | None = None,
     ) -> None:
         self._container: Final = container
-        self._audit: Final = ManagementAudit(
-            container.audit, container.router.changes, users_changed
-        )
+        router, journal = container.router, container.journal
+        self._audit: Final = ManagementAudit(container.audit, router.changes, users_changed)
         self._requests = 0
         self._spawn: Final = spawn
         self._replies: Final = Replies(container)
         self._waiting = 0
-        router, journal = container.router, container.journal
         entities: list[Entity] = [
-            Nodes(QUEUE, router, journal),
-            Nodes(TOPIC, router, journal),
+            *(Nodes(kind, router, journal) for kind in (QUEUE, TOPIC)),
             Connections(container),
             Links(container),
             Messages(router, journal),
@@ -132,15 +129,16 @@ class Management(Service):
         ]
         if store is not None and spawn is not None:
             entities += [Stores(store, router), DamagedMessages(store)]
-            entities.append(Backups(store, spawn, container.audit))
-            entities += [Events(store, router.prefixes), Sinks(router, journal, store)]
+            entities += [Backups(store, spawn, container.audit), Events(store, router.prefixes)]
+            entities.append(Sinks(router, journal, store))
         if accounts is not None:
             entities.append(UserEntity(accounts, router))
         if settings is not None:
             entities.append(Configuration(settings))
         if spawn is not None:
-            entities.append(AclEntity(container, AclContext(logins=accounts, listeners=listeners)))
-            entities += [RoleEntity(container), AuditRecords(container), Overview(container)]
+            context = AclContext(logins=accounts, listeners=listeners)
+            entities += [AclEntity(container, context), RoleEntity(container)]
+            entities += [AuditRecords(container), Overview(container)]
         self._entities: Final = {entity.type: entity for entity in entities}
         self._explanations: Final = Explanations(container).operations()
         renewals = None if spawn is None else LoginRenewals(container, spawn)

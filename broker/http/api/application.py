@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from broker.http.access import Visitor
 from broker.http.api.bodies import parsed, read_bytes
 from broker.http.api.description import description
-from broker.http.api.endpoint import DELETE, GET, NAME, POST, PUT, ROOT, Answer, Call, Endpoint
+from broker.http.api.endpoint import DELETE, GET, NAME, POST, PUT, ROOT, Call, CallResult, Endpoint
 from broker.http.api.idempotency import Idempotency, purpose_of
 from broker.http.api.json_values import encoded_in_portions
 from broker.http.api.origin import check_origin
@@ -128,7 +128,7 @@ class Api:
 
         return self._site.guarded(work)
 
-    async def _answer(self, endpoint: Endpoint, request: Request, visitor: Visitor) -> Answer:
+    async def _answer(self, endpoint: Endpoint, request: Request, visitor: Visitor) -> CallResult:
         """Carry out a request for an endpoint."""
         headers = request.headers
         if endpoint.method != GET:
@@ -169,7 +169,7 @@ def _name_in(found: Mapping[str, object]) -> str:
     return str(found.get(NAME, found.get(ID, "")))
 
 
-async def _response_of(answer: Answer) -> Response:
+async def _response_of(answer: CallResult) -> Response:
     if answer.body is None:
         return Response(status_code=answer.status, headers=dict(answer.headers))
     body = answer.body

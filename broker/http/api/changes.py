@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.http.api.endpoint import Answer, Call
-from broker.http.api.entities import Kind, named
+from broker.http.api.endpoint import Call, CallResult
+from broker.http.api.entities import ResourceKind, named
 from broker.http.api.kinds import USERS
 from broker.http.api.models import BackupBody, UserBody
 from broker.management.backups import BACKUP
@@ -16,19 +16,19 @@ from broker.security.resources import MANAGEMENT, Resource
 EDIT: Final = "edit"
 
 
-async def put_node(kind: Kind, call: Call) -> Answer:
+async def put_node(kind: ResourceKind, call: Call) -> CallResult:
     """Create a queue or topic. One that exists stays as it is."""
     await kind.check(call)
     name = named(call)
     found = await call.attempt(kind.request("READ", name))
     if found.status < FAILURES_FROM:
         call.demand(EDIT, Resource(MANAGEMENT, kind.part))
-        return Answer(status=OK, body=found.body, headers=kind.tag(found.body))
+        return CallResult(status=OK, body=found.body, headers=kind.tag(found.body))
     made = await call.ask(kind.request("CREATE", name))
-    return Answer(status=CREATED, body=made.body, headers=kind.tag(made.body))
+    return CallResult(status=CREATED, body=made.body, headers=kind.tag(made.body))
 
 
-async def put_user(call: Call) -> Answer:
+async def put_user(call: Call) -> CallResult:
     """Set a password with what belongs to it, then whether the user may log in."""
     await USERS.check(call)
     name, body = named(call), call.read(UserBody)
@@ -40,10 +40,10 @@ async def put_user(call: Call) -> Answer:
     if body.enabled is not None:
         await call.ask(USERS.request("UPDATE", name, {"enabled": body.enabled}))
     found = (await call.ask(USERS.request("READ", name))).body
-    return Answer(status=status, body=found, headers=USERS.tag(found))
+    return CallResult(status=status, body=found, headers=USERS.tag(found))
 
 
-async def back_up(call: Call) -> Answer:
+async def back_up(call: Call) -> CallResult:
     """Begin a backup."""
     request = Request(operation="CREATE", type=BACKUP, name=call.read(BackupBody).file)
-    return Answer(status=ACCEPTED, body=(await call.ask(request)).body)
+    return CallResult(status=ACCEPTED, body=(await call.ask(request)).body)

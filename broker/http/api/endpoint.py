@@ -64,7 +64,7 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class CallResult:
     """The response to a call: `body` becomes JSON, or is the content if it is bytes."""
 
     status: int = 200
@@ -73,7 +73,7 @@ class Answer:
     media_type: str = "application/json"
 
 
-Work = Callable[[Call], Awaitable[Answer]]
+Work = Callable[[Call], Awaitable[CallResult]]
 
 
 @dataclass(frozen=True, kw_only=True)

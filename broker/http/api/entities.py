@@ -6,7 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from broker.http.api.endpoint import DELETE, GET, Answer, Call, Endpoint, Work, query_of, rows_of
+from broker.http.api.endpoint import (
+    DELETE,
+    GET,
+    Call,
+    CallResult,
+    Endpoint,
+    Work,
+    query_of,
+    rows_of,
+)
 from broker.http.api.etags import check_conditions, etag_of
 from broker.http.api.parameters import FLAG, NUMBER, TEXTS, Parameter
 from broker.http.api.problems import Failure
@@ -40,7 +49,7 @@ Record = type[EntityRecord]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class ResourceKind:
     """A type of entities as resources: `path` is that of their list.
 
     `part` is the part of management by which rules name it. `settings` are the attributes that an
@@ -103,11 +112,11 @@ class Kind:
     ) -> Endpoint:
         """Return the endpoint that ends one entity by an operation."""
 
-        async def remove(call: Call) -> Answer:
+        async def remove(call: Call) -> CallResult:
             await self.check(call)
             request = self.request(operation, named(call), call.arguments)
             await call.ask(request)
-            return Answer(status=NO_CONTENT)
+            return CallResult(status=NO_CONTENT)
 
         return Endpoint(
             method=DELETE,
@@ -130,18 +139,18 @@ class Kind:
             call, self.request("READ", named(call)), lambda body: etag_of(body, self.settings)
         )
 
-    async def _list(self, call: Call) -> Answer:
+    async def _list(self, call: Call) -> CallResult:
         request = Request(
             operation="LIST",
             type=SELF,
             properties={"entityType": self.type},
             arguments=call.arguments,
         )
-        return Answer(body=(await call.ask(request)).body)
+        return CallResult(body=(await call.ask(request)).body)
 
-    async def _read(self, call: Call) -> Answer:
+    async def _read(self, call: Call) -> CallResult:
         body = (await call.ask(self.request("READ", named(call)))).body
-        return Answer(body=body, headers=self.tag(body))
+        return CallResult(body=body, headers=self.tag(body))
 
     def tag(self, body: object) -> Mapping[str, str]:
         """Return the header with the ETag of an entity, none if its kind has no ETags."""
@@ -161,7 +170,7 @@ def whole(kind: str, argument: str = "") -> Work:
     `argument` is the argument that continues a page, if there can be several pages.
     """
 
-    async def work(call: Call) -> Answer:
+    async def work(call: Call) -> CallResult:
         arguments = dict(call.arguments)
         count = arguments.pop("limit", LIMIT_DEFAULT)
         assert isinstance(count, int)
@@ -172,7 +181,7 @@ def whole(kind: str, argument: str = "") -> Work:
         if argument and "next" not in response.body and len(items) == count:
             following = items[-1]["identity"]
         is_over = following is None or response.body.get("complete") is True
-        return Answer(body={"items": items, "next": None if is_over else str(following)})
+        return CallResult(body={"items": items, "next": None if is_over else str(following)})
 
     return work
 
@@ -180,11 +189,11 @@ def whole(kind: str, argument: str = "") -> Work:
 def performed(kind: str, operation: str, name: str = "") -> Work:
     """Return the work that performs an operation, with the parameters as its arguments."""
 
-    async def work(call: Call) -> Answer:
+    async def work(call: Call) -> CallResult:
         request = Request(
             operation=operation, type=kind, name=name or None, arguments=call.arguments
         )
-        return Answer(body=(await call.ask(request)).body)
+        return CallResult(body=(await call.ask(request)).body)
 
     return work
 
@@ -192,7 +201,7 @@ def performed(kind: str, operation: str, name: str = "") -> Work:
 def stated(kind: str, operation: str, *, name: Callable[[Call], str | None] | None = None) -> Work:
     """Return the work that performs an operation, with the fields of the body as its arguments."""
 
-    async def work(call: Call) -> Answer:
+    async def work(call: Call) -> CallResult:
         assert call.body is not None
         said = call.body.model_dump(exclude_none=True, by_alias=True)
         request = Request(
@@ -202,6 +211,6 @@ def stated(kind: str, operation: str, *, name: Callable[[Call], str | None] | No
             arguments=said,
         )
         response = await call.ask(request)
-        return Answer(status=response.status, body=response.body)
+        return CallResult(status=response.status, body=response.body)
 
     return work

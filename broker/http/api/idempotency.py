@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from broker.http.api.endpoint import Answer
+from broker.http.api.endpoint import CallResult
 from broker.http.api.problems import UNPROCESSABLE, Failure
 from broker.management.request import BAD_REQUEST, CONFLICT
 
@@ -36,12 +36,12 @@ class Purpose:
 
 
 @dataclass
-class Outcome:
+class KeyedRequest:
     """The request that came with a key, and its response once there is one."""
 
     digest: bytes
     until_ms: int
-    answer: Answer | None = None
+    answer: CallResult | None = None
 
 
 def purpose_of(user: str, path: str, key: str) -> Purpose:
@@ -57,11 +57,11 @@ class Idempotency:
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms: Final = now_ms
-        self._outcomes: Final[dict[Purpose, Outcome]] = {}
+        self._outcomes: Final[dict[Purpose, KeyedRequest]] = {}
 
     async def answer(
-        self, purpose: Purpose, body: bytes, work: Callable[[], Awaitable[Answer]]
-    ) -> Answer:
+        self, purpose: Purpose, body: bytes, work: Callable[[], Awaitable[CallResult]]
+    ) -> CallResult:
         """Return the response of the first request of this purpose, else that of `work`.
 
         A request that fails is not remembered. Raise Failure if the first one had another body, or
@@ -78,7 +78,7 @@ class Idempotency:
             headers = {**known.answer.headers, REPLAYED: "true"}
             return replace(known.answer, headers=headers)
         self._make_room()
-        outcome = Outcome(digest, self._now_ms() + KEPT_MS)
+        outcome = KeyedRequest(digest, self._now_ms() + KEPT_MS)
         self._outcomes[purpose] = outcome
         try:
             outcome.answer = await work()
@@ -87,7 +87,7 @@ class Idempotency:
                 self._outcomes.pop(purpose, None)
         return outcome.answer
 
-    def _known(self, purpose: Purpose) -> Outcome | None:
+    def _known(self, purpose: Purpose) -> KeyedRequest | None:
         known = self._outcomes.get(purpose)
         if known is not None and known.until_ms <= self._now_ms():
             del self._outcomes[purpose]

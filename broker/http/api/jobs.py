@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count as numbers
 from typing import Final, Literal
 
-from broker.http.api.endpoint import ROOT, Answer, Call, query_of
+from broker.http.api.endpoint import ROOT, Call, CallResult, query_of
 from broker.http.api.models import JobRecord, MessageActionBody
 from broker.http.api.problems import TOO_MANY, Failure
 from broker.management.messages import MESSAGE
@@ -175,7 +175,7 @@ class Jobs:
         """Return the number of jobs that run now."""
         return sum(job.state == RUNNING for job in self._jobs.values())
 
-    async def begin(self, call: Call) -> Answer:
+    async def begin(self, call: Call) -> CallResult:
         """Begin an action. Its first portion is awaited, so that a wrong request fails at once."""
         if self.running() >= RUNNING_MAX:
             raise Failure(TOO_MANY, f"{RUNNING_MAX} actions run already; ask again later")
@@ -196,7 +196,7 @@ class Jobs:
                 del self._jobs[job.id]
         call.site.tasks.spawn(_run(job, call, portions))
         location = {"location": f"{ROOT}/jobs/{job.id}"}
-        return Answer(status=ACCEPTED, body=job.record().model_dump(), headers=location)
+        return CallResult(status=ACCEPTED, body=job.record().model_dump(), headers=location)
 
     def _keep(self, job: Job) -> None:
         self._jobs[job.id] = job
@@ -205,16 +205,16 @@ class Jobs:
                 return
             del self._jobs[old.id]
 
-    async def list(self, call: Call) -> Answer:
+    async def list(self, call: Call) -> CallResult:
         """Return the jobs that the client may see, the newest first."""
         call.demand(VIEW, MESSAGES)
         items = [job.record().model_dump() for job in reversed(self._jobs.values())]
-        return Answer(body={"items": items, "next": None})
+        return CallResult(body={"items": items, "next": None})
 
-    async def read(self, call: Call) -> Answer:
+    async def read(self, call: Call) -> CallResult:
         """Return one job."""
         call.demand(VIEW, MESSAGES)
         job = self._jobs.get(call.name)
         if job is None:
             raise Failure(NOT_FOUND, f"no job {call.name:.50}")
-        return Answer(body=job.record().model_dump())
+        return CallResult(body=job.record().model_dump())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.http.api.entities import Kind
+from broker.http.api.entities import ResourceKind
 from broker.http.api.parameters import FLAG, Parameter
 from broker.management.acl import ACL, RuleRecord
 from broker.management.connections import CONNECTION, LINK, ConnectionRecord, LinkRecord
@@ -35,7 +35,7 @@ def text(name: str, description: str, *, argument: str = "") -> Parameter:
 
 TEMPORARY: Final = flag("temporary", "only temporary nodes, or only others")
 
-QUEUES: Final = Kind(
+QUEUES: Final = ResourceKind(
     path="/queues",
     type=QUEUE,
     part="queues",
@@ -44,7 +44,7 @@ QUEUES: Final = Kind(
     settings=NODE_SETTINGS,
     filters=(TEMPORARY,),
 )
-TOPICS: Final = Kind(
+TOPICS: Final = ResourceKind(
     path="/topics",
     type=TOPIC,
     part="topics",
@@ -53,7 +53,7 @@ TOPICS: Final = Kind(
     settings=NODE_SETTINGS,
     filters=(TEMPORARY,),
 )
-SUBSCRIPTIONS: Final = Kind(
+SUBSCRIPTIONS: Final = ResourceKind(
     path="/subscriptions",
     type=SUBSCRIPTION,
     part="subscriptions",
@@ -68,7 +68,7 @@ SUBSCRIPTIONS: Final = Kind(
         flag("active", "whether it has consumers"),
     ),
 )
-CONNECTIONS: Final = Kind(
+CONNECTIONS: Final = ResourceKind(
     path="/connections",
     type=CONNECTION,
     part="connections",
@@ -77,7 +77,7 @@ CONNECTIONS: Final = Kind(
     by="identity",
     filters=(text("user", "the user"), text("client_id", "the container-id")),
 )
-LINKS: Final = Kind(
+LINKS: Final = ResourceKind(
     path="/links",
     type=LINK,
     part="connections",
@@ -90,9 +90,11 @@ LINKS: Final = Kind(
         flag("stalled", "whether the client has not settled a delivery for 60 s"),
     ),
 )
-LEASES: Final = Kind(path="/leases", type=LEASE, part="leases", record=LeaseRecord, noun="lease")
-SINKS: Final = Kind(path="/sinks", type=SINK, part="sinks", record=SinkRecord, noun="sink")
-USERS: Final = Kind(
+LEASES: Final = ResourceKind(
+    path="/leases", type=LEASE, part="leases", record=LeaseRecord, noun="lease"
+)
+SINKS: Final = ResourceKind(path="/sinks", type=SINK, part="sinks", record=SinkRecord, noun="sink")
+USERS: Final = ResourceKind(
     path="/users",
     type=USER,
     part="users",
@@ -109,7 +111,7 @@ USERS: Final = Kind(
         ),
     ),
 )
-ROLES: Final = Kind(
+ROLES: Final = ResourceKind(
     path="/roles",
     type=ROLE,
     part="acl",
@@ -117,7 +119,7 @@ ROLES: Final = Kind(
     noun="role",
     filters=(flag("built_in", "whether the role is built in"),),
 )
-RULES: Final = Kind(
+RULES: Final = ResourceKind(
     path="/rules",
     type=ACL,
     part="acl",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from broker.http.api.endpoint import Answer, Call, query_of, rows_of
+from broker.http.api.endpoint import Call, CallResult, query_of, rows_of
 from broker.http.api.json_values import encoded
 from broker.http.api.problems import Failure
 from broker.management.content import BYTES, EMPTY, OPAQUE, TEXT
@@ -35,7 +35,7 @@ def check_place(arguments: Mapping[str, object]) -> None:
         raise Failure(BAD_REQUEST, "queue or subscription is needed, one of them")
 
 
-async def list_messages(call: Call) -> Answer:
+async def list_messages(call: Call) -> CallResult:
     """Return a page of the messages in a queue or subscription."""
     arguments = dict(call.arguments)
     check_place(arguments)
@@ -55,16 +55,16 @@ async def list_messages(call: Call) -> Answer:
         portions += 1
         # a page without a match still ends, and the client asks for the next one
         if following is None or len(items) >= limit or portions * SCANNED >= SCAN_MAX:
-            return Answer(body={"items": items, "next": following})
+            return CallResult(body={"items": items, "next": following})
         arguments["after"] = following
 
 
-async def list_scheduled(call: Call) -> Answer:
+async def list_scheduled(call: Call) -> CallResult:
     """Return a page of the messages that wait for their delivery time."""
     return await list_messages(replace(call, arguments={**call.arguments, "state": "scheduled"}))
 
 
-async def cancel_scheduled(call: Call) -> Answer:
+async def cancel_scheduled(call: Call) -> CallResult:
     """Delete one message that waits for its delivery time."""
     check_place(call.arguments)
     arguments = {**call.arguments, "identities": [call.name]}
@@ -73,7 +73,7 @@ async def cancel_scheduled(call: Call) -> Answer:
     assert isinstance(body, Mapping)
     if not body["cancelled"]:
         raise Failure(NOT_FOUND, f"no message {call.name} waits for its time there")
-    return Answer(status=204)
+    return CallResult(status=204)
 
 
 async def _read(call: Call) -> dict[str, object]:
@@ -84,14 +84,14 @@ async def _read(call: Call) -> dict[str, object]:
     return dict(body)
 
 
-async def read_message(call: Call) -> Answer:
+async def read_message(call: Call) -> CallResult:
     """Return a message with all its sections but the body."""
     found = await _read(call)
     del found["body"]
-    return Answer(body=found)
+    return CallResult(body=found)
 
 
-async def read_body(call: Call) -> Answer:
+async def read_body(call: Call) -> CallResult:
     """Return the body of a message, as a file that no browser shows by itself."""
     found = await _read(call)
     kind, body = found["body_kind"], found["body"]
@@ -102,10 +102,10 @@ async def read_body(call: Call) -> Answer:
     if found["body_truncated"]:
         headers[TRUNCATED] = "true"
     if kind == EMPTY:
-        return Answer(status=204)
+        return CallResult(status=204)
     if kind == TEXT and isinstance(body, str):
         data = body.encode(errors="replace")
-        return Answer(body=data, headers=headers, media_type="text/plain; charset=utf-8")
+        return CallResult(body=data, headers=headers, media_type="text/plain; charset=utf-8")
     if kind in (BYTES, OPAQUE) and isinstance(body, bytes):
-        return Answer(body=body, headers=headers, media_type="application/octet-stream")
-    return Answer(body=encoded(body), headers=headers)
+        return CallResult(body=body, headers=headers, media_type="application/octet-stream")
+    return CallResult(body=encoded(body), headers=headers)

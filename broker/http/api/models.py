@@ -17,17 +17,17 @@ Text = Annotated[str, Field(max_length=1020)]
 Id = Annotated[str, Field(max_length=ID_BYTES_MAX)]
 
 
-class Body(BaseModel):
+class RequestBody(BaseModel):
     """A body: fields that are unknown are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=True)
 
 
-class NodeBody(Body):
+class NodeBody(RequestBody):
     """A queue or topic that is to exist: its settings are those of the first matching pattern."""
 
 
-class UserBody(Body):
+class UserBody(RequestBody):
     """A user that is to exist with these credentials and roles.
 
     What is left out stays as it is; a new user needs a password.
@@ -56,7 +56,7 @@ class UserBody(Body):
         return self
 
 
-class Place(Body):
+class MessagePlace(RequestBody):
     """A queue, or a subscription by its identity."""
 
     queue: Text | None = None
@@ -74,14 +74,14 @@ class Place(Body):
         return self.model_dump(exclude_none=True)
 
 
-class MessageActionBody(Body):
+class MessageActionBody(RequestBody):
     """Messages that are to be moved, returned to their queue as dead letters, or deleted.
 
     They are `ids`, or those that match `selector`, or `all`. `dry_run` only counts them.
     """
 
     action: Literal["move", "retry", "delete"]
-    place: Place = Field(alias="from")
+    place: MessagePlace = Field(alias="from")
     ids: Annotated[list[Id], Field(min_length=1, max_length=IDS_MAX)] | None = None
     selector: Text | None = None
     all: bool = False
@@ -125,13 +125,13 @@ class JobRecord(BaseModel):
     ended_at: int | None
 
 
-class BackupBody(Body):
+class BackupBody(RequestBody):
     """A backup: the new file on the broker's machine, from the root."""
 
     file: Text
 
 
-class AccessBody(Body):
+class AccessBody(RequestBody):
     """A question to the access rules: may the client described do that?"""
 
     verb: Text
@@ -145,7 +145,7 @@ class AccessBody(Body):
     tls: bool | None = None
 
 
-class AttachBody(Body):
+class AttachBody(RequestBody):
     """An attach of a receiver that is to be explained."""
 
     container_id: Text | None = None
@@ -160,7 +160,7 @@ class AttachBody(Body):
     no_local: bool | None = None
 
 
-class Nothing(Body):
+class Nothing(RequestBody):
     """An empty object."""
 
 
@@ -172,7 +172,7 @@ class SettingRecord(BaseModel):
     reload: bool
 
 
-class SettingsRecord(BaseModel):
+class AllSettings(BaseModel):
     """All settings, without secrets."""
 
     settings: dict[str, SettingRecord]
@@ -192,7 +192,7 @@ class BoundsRecord(BaseModel):
     last: int
 
 
-class NearMiss(BaseModel):
+class NearMissRecord(BaseModel):
     """A rule that would have decided, and the part of it that does not match."""
 
     rule: str
@@ -207,12 +207,12 @@ class AccessRecord(BaseModel):
     rule: str | None
     because: str
     witness: str | None
-    near_misses: list[NearMiss]
+    near_misses: list[NearMissRecord]
     limits: str
 
 
-class RuleProblem(BaseModel):
-    """What is wrong with a rule, a limit, a role or a user."""
+class RuleProblemRecord(BaseModel):
+    """Something wrong with a rule, a limit, a role or a user."""
 
     rule: str
     problem: str
@@ -221,14 +221,14 @@ class RuleProblem(BaseModel):
 class CheckRecord(BaseModel):
     """The problems of the access rules, and the numbers of entries of the rules file."""
 
-    problems: list[RuleProblem]
+    problems: list[RuleProblemRecord]
     rules: int
     roles: int
     limits: int
 
 
 class AttachRecord(BaseModel):
-    """What an attach would lead to; `refusal` is null if it would be accepted."""
+    """The result that an attach would have; `refusal` is null if it would be accepted."""
 
     kind: str | None
     node: str | None

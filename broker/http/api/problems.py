@@ -72,7 +72,7 @@ CONDITIONS: Final = {
 
 
 class FieldProblem(BaseModel):
-    """What is wrong with one field of a body."""
+    """One field of a body that is wrong."""
 
     pointer: str = Field(description="JSON pointer to the field, empty for the whole body")
     detail: str

@@ -8,7 +8,7 @@ from typing import Final
 from broker.http.api import messages
 from broker.http.api.changes import back_up, put_node, put_user
 from broker.http.api.endpoint import DELETE, GET, POST, PUT, Endpoint
-from broker.http.api.entities import CURSOR, LIMIT, Kind, performed, stated, whole
+from broker.http.api.entities import CURSOR, LIMIT, ResourceKind, performed, stated, whole
 from broker.http.api.jobs import Jobs
 from broker.http.api.kinds import (
     CONNECTIONS,
@@ -27,6 +27,7 @@ from broker.http.api.kinds import (
 from broker.http.api.models import (
     AccessBody,
     AccessRecord,
+    AllSettings,
     AttachBody,
     AttachRecord,
     AuditRecord,
@@ -39,7 +40,6 @@ from broker.http.api.models import (
     NodeBody,
     Nothing,
     ReloadRecord,
-    SettingsRecord,
     UserBody,
 )
 from broker.http.api.parameters import NUMBER, Parameter
@@ -62,6 +62,8 @@ PLACE: Final = (
     text("queue", "the queue of the messages; or else `subscription`"),
     text("subscription", "the identity of the subscription whose messages these are"),
 )
+OF_ID: Final = "/{id:int}"
+SELECTOR: Final = text("selector", "only messages that match this JMS selector")
 AFTER: Final = Parameter(name=CURSOR.name, description=CURSOR.description, argument="after")
 
 
@@ -86,6 +88,7 @@ def endpoints() -> list[Endpoint]:
             (flag("force", "even if it has consumers, whose links are then detached"),),
         ),
         *_messages(),
+        *_scheduled(),
         *_actions(Jobs()),
         *_connections(),
         *_stores(),
@@ -96,7 +99,7 @@ def endpoints() -> list[Endpoint]:
     ]
 
 
-def _nodes(kind: Kind) -> list[Endpoint]:
+def _nodes(kind: ResourceKind) -> list[Endpoint]:
     return [
         kind.listing(),
         kind.reading(),
@@ -116,8 +119,6 @@ def _nodes(kind: Kind) -> list[Endpoint]:
 
 def _messages() -> list[Endpoint]:
     right = "view management:messages"
-    of_id = "/{id:int}"
-    selector = text("selector", "only messages that match this JMS selector")
     return [
         Endpoint(
             method=GET,
@@ -132,14 +133,14 @@ def _messages() -> list[Endpoint]:
                     choices=tuple(messages.STATES),
                     description="ready and held if left out",
                 ),
-                *(selector, LIMIT, AFTER),
+                *(SELECTOR, LIMIT, AFTER),
             ),
             result=MessageRecord,
             is_list=True,
         ),
         Endpoint(
             method=GET,
-            path=f"/messages{of_id}",
+            path=f"/messages{OF_ID}",
             summary="Read one message without its body; it is not acquired",
             right=right,
             work=messages.read_message,
@@ -148,25 +149,30 @@ def _messages() -> list[Endpoint]:
         ),
         Endpoint(
             method=GET,
-            path=f"/messages{of_id}/body",
+            path=f"/messages{OF_ID}/body",
             summary="Read the body of a message, at most 64 KiB of it",
             right=right,
             work=messages.read_body,
             parameters=PLACE,
         ),
+    ]
+
+
+def _scheduled() -> list[Endpoint]:
+    return [
         Endpoint(
             method=GET,
             path="/scheduled",
             summary="List messages that wait for their delivery time, the earliest first",
-            right=right,
+            right="view management:messages",
             work=messages.list_scheduled,
-            parameters=(*PLACE, selector, LIMIT, AFTER),
+            parameters=(*PLACE, SELECTOR, LIMIT, AFTER),
             result=MessageRecord,
             is_list=True,
         ),
         Endpoint(
             method=DELETE,
-            path=f"/scheduled{of_id}",
+            path=f"/scheduled{OF_ID}",
             summary="Delete a message that waits for its delivery time",
             right="edit management:messages",
             work=messages.cancel_scheduled,
@@ -337,7 +343,7 @@ def _configuration() -> list[Endpoint]:
             summary="Read all settings with their origin, without secrets",
             right="view management:config",
             work=performed(SETTINGS, "READ", "broker"),
-            result=SettingsRecord,
+            result=AllSettings,
         ),
         Endpoint(
             method=POST,

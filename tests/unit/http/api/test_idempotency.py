@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from broker.http.api import idempotency
-from broker.http.api.endpoint import Answer
+from broker.http.api.endpoint import CallResult
 from broker.http.api.idempotency import KEPT_MS, Idempotency, purpose_of
 from broker.http.api.problems import Failure
 
@@ -22,9 +22,9 @@ class Work:
         self.done = 0
         self.keys = Idempotency(lambda: self.now_ms)
 
-    async def do(self) -> Answer:
+    async def do(self) -> CallResult:
         self.done += 1
-        return Answer(status=202, body=self.done)
+        return CallResult(status=202, body=self.done)
 
     async def ask(self, purpose: idempotency.Purpose = PURPOSE, body: bytes = b"{}") -> object:
         return (await self.keys.answer(purpose, body, self.do)).body
@@ -55,9 +55,9 @@ async def test_another_body_is_refused() -> None:
 async def test_a_request_that_is_carried_out_is_not_begun_again() -> None:
     work, gate = Work(), asyncio.Event()
 
-    async def slow() -> Answer:
+    async def slow() -> CallResult:
         await gate.wait()
-        return Answer(body="slow")
+        return CallResult(body="slow")
 
     first = asyncio.ensure_future(work.keys.answer(PURPOSE, b"", slow))
     await asyncio.sleep(0)
@@ -70,7 +70,7 @@ async def test_a_request_that_is_carried_out_is_not_begun_again() -> None:
 async def test_a_failure_is_not_remembered() -> None:
     work = Work()
 
-    async def fail() -> Answer:
+    async def fail() -> CallResult:
         raise Failure(503, "later")
 
     with pytest.raises(Failure):

@@ -1,4 +1,4 @@
-"""So many requests are carried out at a time, and fewer of one user."""
+"""Requests have a limit: one for all users, and one for each of them."""
 
 from contextlib import ExitStack
 
