@@ -18,6 +18,7 @@ class HttpSettings(BaseModel):
     port: Annotated[Number, Field(ge=0, le=65535)] | None = None
     tls: bool = False
     api: bool = True
+    arrow: bool = True
     streams_max: Annotated[Number, Field(ge=1, le=10_000)] = 64
     head_bytes_max: Annotated[Number, Field(ge=1024, le=1024 * 1024)] = 16 * 1024
     silence_max_ms: Annotated[Number, Field(ge=1, le=UINT_MAX)] = 60_000

@@ -199,22 +199,23 @@ def http_of(
     """
     if settings.http.port is None:
         return None
+    tls = settings.tls if settings.http.tls else None
     try:
         from broker.http.server import HttpServer
+
+        return HttpServer(
+            settings.http,
+            container,
+            store,
+            management=management,
+            tls=tls,
+            obstacles=obstacles,
+            has_started=has_started,
+        )
     except ModuleNotFoundError as error:
         raise SettingsError(
             f"http.port is set, and {error.name} is not installed: pip install 'jms-broker[http]'"
         ) from None
-    tls = settings.tls if settings.http.tls else None
-    return HttpServer(
-        settings.http,
-        container,
-        store,
-        management=management,
-        tls=tls,
-        obstacles=obstacles,
-        has_started=has_started,
-    )
 
 
 def log_watcher() -> Watcher:

@@ -274,6 +274,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/audit_settings.py": "types; tests/unit/test_settings.py",
     "broker/http_settings.py": "types; tests/unit/test_settings.py",
     "broker/http/mounts.py": "a list; tests/unit/http/test_application_documented.py",
+    "broker/http/readings.py": "tests/unit/http/test_application.py, over a socket",
     "broker/http/site.py": "a record; tests/unit/http/test_application.py",
     "broker/http/api/endpoint.py": "records; tests/unit/http/api/test_table.py",
     "broker/http/api/kinds.py": "a list; tests/unit/http/api/test_entities.py",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
-from broker.http.application import Readings
 from broker.http.probes import Probes
 from broker.http.site import Site
 
@@ -16,7 +15,10 @@ def routes_of(site: Site) -> list[BaseRoute]:
     """
     routes: list[BaseRoute] = []
     routes += Probes(site).routes()
-    routes += Readings(site).routes()
+    if site.settings.arrow:
+        from broker.http.readings import Readings
+
+        routes += Readings(site).routes()
     if site.settings.api:
         from broker.http.api.application import api_routes
 

@@ -23,7 +23,6 @@ from broker.http.application import ShortHeads, application
 from broker.http.connection import HttpConnection
 from broker.http.mounts import routes_of
 from broker.http.site import Site
-from broker.http.streams import Streams
 from broker.http.tasks import BesideTasks
 from broker.http_settings import HttpSettings
 from broker.links.container import Container
@@ -125,11 +124,12 @@ class HttpServer:
             store=store,
             executor=Executor(management, container),
             access=Access(container, is_local=is_loopback(settings.host)),
-            streams=Streams(settings.streams_max, container.watcher),
             tasks=BesideTasks(),
             obstacles=obstacles,
             has_started=has_started,
         )
+        # now, not at the start: a library that a part of it needs may be missing
+        self._application: Final = application(routes_of(self.site))
         self._displacements: Final = Displacements()
         self._server: Server | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -183,7 +183,7 @@ class HttpServer:
     def _config(self) -> uvicorn.Config:
         settings = self._settings
         return uvicorn.Config(
-            ShortHeads(application(routes_of(self.site)), settings.head_bytes_max),
+            ShortHeads(self._application, settings.head_bytes_max),
             interface="asgi3",
             # uvicorn expects a class, and only calls it
             http=partial(HttpConnection, crowded=self._crowded),  # type: ignore[arg-type]

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from broker.http.access import Access, Visitor
 from broker.http.connection import CONNECTION, HttpConnection
-from broker.http.streams import Streams
 from broker.http.tasks import BesideTasks
 from broker.http_settings import HttpSettings
 from broker.links.container import Container
@@ -37,7 +36,6 @@ class Site:
     store: Store
     executor: Executor
     access: Access
-    streams: Streams
     tasks: BesideTasks
     obstacles: Callable[[], list[str]]
     has_started: Callable[[], bool]

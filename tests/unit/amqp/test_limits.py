@@ -130,6 +130,7 @@ NO_LIMITS: Final = {
         "users_file",
         "http",
         "http.api",
+        "http.arrow",
         "http.host",
         "http.port",
         "http.tls",
