@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from broker import __version__
 from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault
@@ -51,6 +51,9 @@ from broker.stats import Stats
 from broker.stored_accounts import StoredAccounts
 from broker.windows import Windows
 from storage.api import StoreError
+
+if TYPE_CHECKING:
+    from broker.http.server import HttpServer
 
 PRODUCT: Final = "jms-broker"
 
@@ -101,7 +104,8 @@ class App:
         self._user_changes = self._audited(clock)
         declare(router, self.journal)
         self.configuration: ConfigurationSource | None = None
-        self.container.service = self._management()
+        management = self._management()
+        self.container.service = management
         self.container.claims_service = self._claims_service()
         self.contents: LargeBodyStore | None = None
         self.listeners = Listeners(
@@ -112,7 +116,8 @@ class App:
         )
         self._users_watch: Final = self._watch_of_users()
         self.windows = Windows(self.store, self.journal, router.context.paging)
-        self.http = http_of(settings, self.container, self.store)
+        self._has_started = False
+        self.http = self._http_server(management)
         self._working: list[asyncio.Task[None]] = []
         self._beside: Final[set[asyncio.Task[None]]] = set()
 
@@ -185,6 +190,16 @@ class App:
             acl_file=lambda: self.settings.acl_file,
         )
 
+    def _http_server(self, management: Management) -> HttpServer | None:
+        return http_of(
+            self.settings,
+            self.container,
+            self.store,
+            management=management,
+            obstacles=self.obstacles,
+            has_started=lambda: self._has_started,
+        )
+
     def _claims_service(self) -> Service | None:
         if self.login is None or self.login.tokens is None:
             return None
@@ -216,6 +231,7 @@ class App:
         if self._users_watch is not None:
             self._users_watch.start()
         await self.listeners.listen()
+        self._has_started = True
 
     def _guard_disk(self) -> None:
         """Begin to guard the free space of the disk, if the store is on one."""
@@ -294,6 +310,15 @@ class App:
         task = asyncio.get_running_loop().create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
+
+    def obstacles(self) -> list[str]:
+        """Return the reasons for which the broker does not serve clients now, none if it does."""
+        found = {
+            "the listeners are not up": not self._has_started,
+            "the store failed": self.failure is not None,
+            "the broker is stopping": self.container.closing,
+        }
+        return [reason for reason, is_so in found.items() if is_so]
 
     @property
     def port(self) -> int:

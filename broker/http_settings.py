@@ -17,6 +17,8 @@ class HttpSettings(BaseModel):
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[Number, Field(ge=0, le=65535)] | None = None
     tls: bool = False
+    api: bool = True
+    arrow: bool = True
     metrics: bool = True
     streams_max: Annotated[Number, Field(ge=1, le=10_000)] = 64
     head_bytes_max: Annotated[Number, Field(ge=1024, le=1024 * 1024)] = 16 * 1024

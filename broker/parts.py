@@ -34,6 +34,7 @@ from storage.memory import MemoryStore
 
 if TYPE_CHECKING:
     from broker.http.server import HttpServer
+    from broker.management.management import Management
     from broker.net.token_logins import TokenLogins
     from broker.security.package_authenticator import NamedAuthenticator
 
@@ -182,21 +183,39 @@ def access_of(settings: Settings) -> AccessRules:
         raise SettingsError(str(error)) from None
 
 
-def http_of(settings: Settings, container: Container, store: Store) -> HttpServer | None:
+def http_of(
+    settings: Settings,
+    container: Container,
+    store: Store,
+    *,
+    management: Management,
+    obstacles: Callable[[], list[str]],
+    has_started: Callable[[], bool],
+) -> HttpServer | None:
     """Return the HTTP server, None if no port is set.
 
-    Raise SettingsError without its extra, or if its certificates cannot be used.
+    `obstacles` returns why the broker does not serve clients now, `has_started` whether its start
+    is complete. Raise SettingsError without its extra, or if its certificates cannot be used.
     """
     if settings.http.port is None:
         return None
+    tls = settings.tls if settings.http.tls else None
     try:
         from broker.http.server import HttpServer
+
+        return HttpServer(
+            settings.http,
+            container,
+            store,
+            management=management,
+            tls=tls,
+            obstacles=obstacles,
+            has_started=has_started,
+        )
     except ModuleNotFoundError as error:
         raise SettingsError(
             f"http.port is set, and {error.name} is not installed: pip install 'jms-broker[http]'"
         ) from None
-    tls = settings.tls if settings.http.tls else None
-    return HttpServer(settings.http, container, store, tls=tls)
 
 
 def log_watcher() -> Watcher:

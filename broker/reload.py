@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -29,7 +31,7 @@ from broker.parts import access_of, limits_of, login_of
 from broker.policies import policies_of
 from broker.routing.errors import RoutingError
 from broker.security.access import AccessRules
-from broker.settings import ADOPT, Settings, SettingsError
+from broker.settings import ADOPT, ENVIRONMENT_PREFIX, Settings, SettingsError
 from broker.stats import RELOAD_FAILED, RELOADED
 
 AT_ONCE: Final = frozenset(
@@ -62,6 +64,10 @@ FOR_NEW_NODES: Final = frozenset(
 """Settings of queues and topics: existing ones keep theirs until the next start."""
 
 RELOADABLE: Final = AT_ONCE | FOR_NEW_CONNECTIONS | FOR_NEW_NODES
+
+
+PASSWORD_IN_URL: Final = re.compile(r"(://[^:/@]*:|[?&]password=)[^/&]*(?=@|&|$)")
+"""A password in the URL of a store: that of its user, or the parameter `password`."""
 
 
 @dataclass(frozen=True)
@@ -288,12 +294,39 @@ def apply(app: App, wanted: Settings) -> Reloaded:
     return new.result
 
 
+def shown_settings(
+    settings: Settings, environment: Mapping[str, str]
+) -> Mapping[str, Mapping[str, object]]:
+    """Return `value`, `origin` and `reload` (whether one applies it) of each setting, by name.
+
+    Secrets are masked. The origin of a table is `environment` if a variable has a part of it.
+    """
+    variables = {name.upper() for name in environment}
+    values = settings.model_dump(mode="json")
+    found: dict[str, Mapping[str, object]] = {}
+    for name in Settings.model_fields:
+        variable = f"{ENVIRONMENT_PREFIX}{name}".upper()
+        origin = "default"
+        if name in settings.model_fields_set:
+            is_variable = any(each.startswith(f"{variable}_") for each in variables)
+            is_variable = variable in variables or is_variable
+            origin = "environment" if is_variable else "file or command line"
+        value = values[name]
+        if isinstance(value, str):
+            value = PASSWORD_IN_URL.sub(r"\1***", value)
+        found[name] = {"value": value, "origin": origin, "reload": name in RELOADABLE}
+    return found
+
+
 class Reloading(ConfigurationSource):
     """Reloads the settings of `app` on a request to management; `load` reads them."""
 
     def __init__(self, app: App, load: Callable[[], Settings]) -> None:
         self._app: Final = app
         self._load: Final = load
+
+    def values(self) -> Mapping[str, Mapping[str, object]]:
+        return shown_settings(self._app.settings, os.environ)
 
     def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:
         """Apply the settings; raise WrongSettings if they are wrong, with nothing changed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from broker.audit.record import AuditEvent
 
 
@@ -16,6 +18,10 @@ class Audit:
 
     def record(self, event: AuditEvent) -> None:
         """Record an event, or do nothing if the audit is off."""
+
+    def folder(self) -> Path | None:
+        """Return the folder of the records; None if the audit is off."""
+        return None
 
     async def start(self) -> None:
         """Begin to write records."""

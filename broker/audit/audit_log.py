@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from broker.audit.audit import Audit
@@ -62,6 +63,9 @@ class AuditLog(Audit):
         self._writing: asyncio.Future[None] | None = None
         self._timers: Final[dict[str, asyncio.TimerHandle]] = {}
         self._is_closed = False
+
+    def folder(self) -> Path | None:
+        return self._writer.folder
 
     # -- records
 

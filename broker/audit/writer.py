@@ -70,7 +70,7 @@ class AuditWriter:
 
     def __init__(self, folder: Path, limits: AuditLimits, *, wall_ms: Callable[[], int]) -> None:
         self.told: Final[list[str]] = []
-        self._folder: Final = folder
+        self.folder: Final = folder
         self._limits: Final = limits
         self._wall_ms: Final = wall_ms
         self._lock = -1
@@ -92,8 +92,8 @@ class AuditWriter:
         """Lock the folder, and continue its chain. Raise OSError if that is impossible."""
         if self._lock >= 0:
             return
-        self._folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-        lock = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        self.folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
+        lock = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._continue()
@@ -108,7 +108,7 @@ class AuditWriter:
     def _continue(self) -> None:
         """Find the last record, and note what is wrong with the end of the chain."""
         self._found = []
-        files = files_in(self._folder)
+        files = files_in(self.folder)
         self._file = files[-1] if files else None
         last: bytes | None = None
         for file in reversed(files):
@@ -120,10 +120,10 @@ class AuditWriter:
             last = ending.line
             if last is not None:
                 break
-        head = read_head(self._folder)
+        head = read_head(self.folder)
         self._link = self._followed(last, head)
         if not files and head is None:
-            write_head(self._folder, self._link)
+            write_head(self.folder, self._link)
         self._descriptor = -1
 
     def _cut(self, file: AuditFile, end: int, torn: bytes) -> None:
@@ -162,7 +162,7 @@ class AuditWriter:
         if head is not None:
             facts |= {"expected_seq": head.seq, "expected_hash": head.hash}
         self._found.append(AuditEvent(action=DAMAGED, result=FAILED, after=facts))
-        self.told.append(f"audit: {what}, in {self._folder}; `jms-broker audit verify` shows where")
+        self.told.append(f"audit: {what}, in {self.folder}; `jms-broker audit verify` shows where")
 
     def close(self) -> None:
         """Close the files, and unlock the folder. Idempotent."""
@@ -237,13 +237,13 @@ class AuditWriter:
             last.day != day or last.path.stat().st_size >= self._limits.file_bytes
         ):
             last = None
-        file = file_for(self._folder, self._link.seq + 1, day) if last is None else last
+        file = file_for(self.folder, self._link.seq + 1, day) if last is None else last
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._descriptor = os.open(file.path, flags, FILE_MODE)
         self._size = os.fstat(self._descriptor).st_size
         self._file = file
         if last is None:
-            _sync_folder(self._folder)
+            _sync_folder(self.folder)
         return last is None
 
     def _write(self, pending: Sequence[PendingRecord]) -> None:
@@ -270,13 +270,13 @@ class AuditWriter:
         self._size += len(data)
         self._link = link
         with suppress(OSError):  # an old head only shows less
-            write_head(self._folder, link)
+            write_head(self.folder, link)
 
     # -- retention
 
     def _outdated(self, day: date) -> list[AuditFile]:
         """Return the files that retention deletes, the oldest first; never the newest one."""
-        files = files_in(self._folder)
+        files = files_in(self.folder)
         days, total_max = self._limits.retention_days, self._limits.total_bytes
         oldest_day = day - timedelta(days=days) if 0 < days < day.toordinal() else date.min
         sizes = [file.path.stat().st_size for file in files]

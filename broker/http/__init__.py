@@ -1,1 +1,1 @@
-"""The fast path: many messages, or rows of the event log, as Arrow streams over HTTP."""
+"""HTTP: probes, the API for operators, and many messages or events as Arrow streams."""

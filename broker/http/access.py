@@ -13,6 +13,7 @@ from broker.audit.record import DONE, FAILED, REFUSED, Actor, AuditEvent
 from broker.audit.record import HTTP as VIA_HTTP
 from broker.links.container import Container
 from broker.management.auditing import actor_at, denied
+from broker.management.entity import Caller
 from broker.management.request import BUSY, FORBIDDEN, Refused
 from broker.security.authenticate import is_loopback
 from broker.security.decision import Decision
@@ -47,6 +48,21 @@ class Visitor:
         self._container: Final = container
         self._identity: Final = identity
         self._entrance: Final = entrance
+
+    @property
+    def user(self) -> str:
+        """The name of the user, empty for a client without a login."""
+        return self._identity.user
+
+    def caller(self, request_id: str) -> Caller:
+        """Return the client as the sender of a request to management."""
+        return Caller(
+            identity=self._identity,
+            address=self._entrance.address,
+            may=self._decide,
+            via=VIA_HTTP,
+            request_id=request_id,
+        )
 
     def may(self, verb: str, resource: Resource) -> bool:
         """Return whether the client may do that."""

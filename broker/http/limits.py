@@ -13,3 +13,15 @@ LOOPBACK_RESERVE: Final = 16
 
 HEAD_MAX_MS: Final = 5000
 """Time limit in ms for a request's head, from the connection's opening or the head's first byte."""
+
+API_BODY_BYTES_MAX: Final = 1024 * 1024
+"""Maximum bytes of the body of a request to the API."""
+
+API_BODY_MAX_S: Final = 30
+"""Time limit in s for the body of a request to the API."""
+
+API_REQUESTS_MAX: Final = 64
+"""Maximum requests to the API that are carried out at a time."""
+
+API_REQUESTS_PER_USER_MAX: Final = 32
+"""Maximum of these from one user, so that another one gets an answer."""

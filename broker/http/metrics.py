@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Final, final
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from broker.http import broker_values
 from broker.http.access import Visitor
@@ -25,6 +26,7 @@ from broker.security.resources import MANAGEMENT, Resource
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
+    from broker.http.site import Handler, Work
     from broker.http.streams import Streams
     from broker.links.container import Container
     from storage.api import Store
@@ -42,6 +44,7 @@ class Metrics:
         store: Store,
         streams: Streams,
         *,
+        loop_lag: LoopLag | None = None,
         stretches: Stretches | None = None,
     ) -> None:
         self._container: Final = container
@@ -49,7 +52,12 @@ class Metrics:
         self._streams: Final = streams
         self._stretches: Final = Stretches() if stretches is None else stretches
         self._started_s: Final = broker_values.wall_s()
-        self.loop_lag: Final = LoopLag()
+        self.loop_lag: Final = LoopLag() if loop_lag is None else loop_lag
+
+    def routes(self, guarded: Callable[[Work], Handler]) -> list[Route]:
+        """Return the routes of both pages."""
+        pages = {"/metrics": self.page, "/metrics/detailed": self.detailed}
+        return [Route(path, guarded(page)) for path, page in pages.items()]
 
     async def page(self, request: Request, visitor: Visitor) -> Response:
         """Respond with the metrics of the whole broker."""

@@ -19,11 +19,17 @@ import uvicorn
 
 from broker.http.access import Access
 from broker.http.admission import Displacements
-from broker.http.application import Readings, ShortHeads, application
+from broker.http.application import ShortHeads, application
 from broker.http.connection import HttpConnection
+from broker.http.loop_lag import LoopLag
+from broker.http.mounts import routes_of
+from broker.http.site import Site
 from broker.http.streams import Streams
+from broker.http.tasks import BesideTasks
 from broker.http_settings import HttpSettings
 from broker.links.container import Container
+from broker.management.executor import Executor
+from broker.management.management import Management
 from broker.net.listener import TLS_WATCH_S
 from broker.security.authenticate import is_loopback
 from broker.security.entrance import HTTP
@@ -31,7 +37,6 @@ from broker.tls_settings import TlsSettings
 from storage.api import Store
 
 if TYPE_CHECKING:
-    from broker.http.metrics import Metrics
     from broker.net.acceptor import Acceptor
     from broker.net.watched_tls import WatchedTls
 
@@ -97,7 +102,9 @@ class Server(uvicorn.Server):
 class HttpServer:
     """The HTTP listener of one broker. After `start`, `port` is the port that it listens on.
 
-    With `tls` it speaks HTTPS. Raise TlsError if its certificates cannot be used.
+    `site` has its parts. `management` carries out the requests of its API. With `tls` it speaks
+    HTTPS. `obstacles` and `has_started` are those of `Site`. Raise TlsError if its certificates
+    cannot be used.
     """
 
     def __init__(
@@ -106,18 +113,33 @@ class HttpServer:
         container: Container,
         store: Store,
         *,
+        management: Management,
         tls: TlsSettings | None = None,
+        obstacles: Callable[[], list[str]] = list,
+        has_started: Callable[[], bool] = lambda: True,
     ) -> None:
         self._settings: Final = settings
         self._container: Final = container
-        self._store: Final = store
+        self.site: Final = Site(
+            settings=settings,
+            container=container,
+            store=store,
+            executor=Executor(management, container),
+            access=Access(container, is_local=is_loopback(settings.host)),
+            tasks=BesideTasks(),
+            streams=Streams(settings.streams_max, container.watcher),
+            loop_lag=LoopLag(),
+            obstacles=obstacles,
+            has_started=has_started,
+        )
+        # now, not at the start: a library that a part of it needs may be missing
+        self._application: Final = application(routes_of(self.site))
         self._displacements: Final = Displacements()
         self._server: Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self._tls: Final = None if tls is None else _watched(tls, container)
         self._acceptor: Acceptor | None = None
         self._watch: asyncio.TimerHandle | None = None
-        self._metrics: Metrics | None = None
         self.port = settings.port or 0
 
     def url(self) -> str:
@@ -131,6 +153,8 @@ class HttpServer:
     async def start(self) -> None:
         """Begin to listen. Raise OSError, with the URL as its file name, if that fails."""
         self._server = Server(self._config())
+        if self._settings.metrics:
+            self.site.loop_lag.start()
         try:
             # with TLS, connections come from the acceptor, and the server has no socket
             sockets = [self._listening()] if self._tls is None else []
@@ -164,14 +188,8 @@ class HttpServer:
 
     def _config(self) -> uvicorn.Config:
         settings = self._settings
-        access = Access(self._container, is_local=is_loopback(settings.host))
-        streams = Streams(settings.streams_max, self._container.watcher)
-        self._metrics = self._new_metrics(streams)
-        readings = Readings(
-            self._container, self._store, access=access, streams=streams, metrics=self._metrics
-        )
         return uvicorn.Config(
-            ShortHeads(application(readings), settings.head_bytes_max),
+            ShortHeads(self._application, settings.head_bytes_max),
             interface="asgi3",
             # uvicorn expects a class, and only calls it
             http=partial(HttpConnection, crowded=self._crowded),  # type: ignore[arg-type]
@@ -188,16 +206,6 @@ class HttpServer:
             h11_max_incomplete_event_size=settings.head_bytes_max,
         )
 
-    def _new_metrics(self, streams: Streams) -> Metrics | None:
-        if not self._settings.metrics:
-            return None
-        # a broker without metrics is spared their modules
-        from broker.http.metrics import Metrics
-
-        metrics = Metrics(self._container, self._store, streams)
-        metrics.loop_lag.start()
-        return metrics
-
     def _crowded(self, source: str) -> None:
         """Count a connection dropped because of a limit, and log a notice if one is due."""
         self._container.stats.http_connections_dropped += 1
@@ -209,11 +217,11 @@ class HttpServer:
         """Accept no more connections, cut off streams, and wait until the server has ended."""
         if self._watch is not None:
             self._watch.cancel()
-        if self._metrics is not None:
-            self._metrics.loop_lag.stop()
+        self.site.loop_lag.stop()
         if self._acceptor is not None:
             self._acceptor.stop_accepting()
             await self._acceptor.ended()
+        await self.site.tasks.end()
         if self._server is not None and self._serving is not None:
             self._server.end()
             await self._serving

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 import pyarrow as pa
 from starlette.responses import Response
 
+from broker.http.application import BrokenOff
 from broker.http.connection import CONNECTION, HttpConnection
 from broker.management.request import BUSY, Refused
 from storage.api import StoreError
@@ -34,10 +35,6 @@ SMALL: Final = 16 * 1024
 Piece = bytes | memoryview
 
 Batches = AsyncGenerator[pa.RecordBatch, None]
-
-
-class BrokenOff(Exception):  # noqa: N818 - an event, reported to the operator
-    """A stream that cannot be finished. The text says why."""
 
 
 @final

@@ -17,6 +17,7 @@ from broker.links.container import Container
 from broker.management.asked_resource import asked_resource
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later
+from broker.management.listing import Listing, list_of
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import Response
@@ -97,6 +98,15 @@ class AclEntity(Entity):
         page = read_page(request, self.attributes)
         records = self._records()
         return page.response(_record_of(records[name]).as_map() for name in page.choose(records))
+
+    def listed(self, request: Request) -> Later:
+        listing = Listing(
+            items=list(self._records().values()),
+            names_of=_names_of,
+            record_of=_record_of,
+            filters={name: name for name in ("effect", "built_in")},
+        )
+        return list_of(request, self.attributes, listing)
 
     def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         request.only()
@@ -204,6 +214,11 @@ def _checked(
         "roles": len(rules.roles),
         "limits": len(rules.limits),
     }
+
+
+def _names_of(found: Rule | Limit) -> tuple[str, str]:
+    name = found.id if isinstance(found, Rule) else found.name()
+    return name, name
 
 
 def _record_of(found: Rule | Limit) -> RuleRecord:

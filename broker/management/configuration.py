@@ -22,12 +22,19 @@ NEEDS_RESTART: Final = "needs restart"
 """The effects of a reload on one setting."""
 
 
+NO_SETTINGS: Final = "this broker has no settings that could be read again"
+
+
 class WrongSettings(Exception):  # noqa: N818 - as SettingsError, which this layer does not know
     """The settings that were read are wrong; the text says what to change."""
 
 
 class ConfigurationSource(ABC):
     """Reads the settings of a broker again."""
+
+    @abstractmethod
+    def values(self) -> Mapping[str, Mapping[str, object]]:
+        """Return `value`, `origin` and `reload` of each setting by its name, without secrets."""
 
     @abstractmethod
     def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:
@@ -53,7 +60,15 @@ class Configuration(Entity):
         self._source: Final = source
 
     def operations(self) -> Mapping[str, Operation]:
-        return {"RELOAD": self._reload}
+        return {"READ": self._read, "RELOAD": self._reload}
+
+    def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """Return `settings`: `value`, `origin` and `reload` (whether one applies it) by name."""
+        request.only()
+        source = self._source()
+        if source is None:
+            raise Refused(CONFLICT, NO_SETTINGS)
+        return Response(body={"settings": dict(source.values())})
 
     def query(self, request: Request) -> Response:
         page = read_page(request, self.attributes)
@@ -69,7 +84,7 @@ class Configuration(Entity):
         request.only("dry_run")
         source, dry_run = self._source(), request.flag("dry_run")
         if source is None:
-            raise Refused(CONFLICT, "this broker has no settings that could be read again")
+            raise Refused(CONFLICT, NO_SETTINGS)
 
         async def answer() -> Response:
             # later: a reload ends in a round of work, which a request must not begin

@@ -16,12 +16,18 @@ from broker.links.incoming import ProducerEndpoint
 from broker.links.outgoing import ConsumerEndpoint
 from broker.links.peer import Peer
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
+from broker.management.later import Later
+from broker.management.listing import Listing, list_of, listed, read_list
 from broker.management.page import read_page
 from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import NO_CONTENT, Response
+from broker.management.stretches import in_portions
 
 CONNECTION: Final = "connection"
 LINK: Final = "link"
+
+STALLED_MS: Final = 60_000
+"""Age in ms of a delivery from which on a link that has not settled it counts as stalled."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +93,24 @@ class Connections(Entity):
             for key in page.choose(peers)
         )
 
+    def listed(self, request: Request) -> Later:
+        links: dict[int, list[Link]] = {}
+        listing = Listing(
+            items=self._container.peers(),
+            names_of=lambda peer: (peer.container_id, str(peer.id)),
+            record_of=lambda peer: _record_of(peer, links.get(int(peer.id), [])),
+            filters={"user": "user", "client_id": "name"},
+        )
+        wanted = read_list(request, self.attributes, listing)
+
+        async def answer() -> Response:
+            async for portion in in_portions(self._container.links()):
+                for link in portion:
+                    links.setdefault(int(_peer_of(link).id), []).append(link)
+            return await listed(listing, wanted)
+
+        return Later(answer)
+
     def _found(self, request: Request) -> Peer:
         wanted = request.subject()
         for peer in self._container.peers():
@@ -139,6 +163,25 @@ class Links(Entity):
         }
         return page.response(chosen[key].as_map() for key in page.choose(chosen))
 
+    def listed(self, request: Request) -> Later:
+        listing = Listing(
+            items=self._container.links(),
+            names_of=lambda link: (link.name, _identity_of(link)),
+            record_of=link_record,
+            filters={name: name for name in ("connection", "role", "address")},
+            tests={"stalled": _is_stalled},
+        )
+        return list_of(request, self.attributes, listing)
+
+
+def _is_stalled(record: EntityRecord) -> bool:
+    """Return whether the client of a link has not settled a delivery for STALLED_MS."""
+    return isinstance(record, LinkRecord) and record.oldest_unsettled_ms >= STALLED_MS
+
+
+def _identity_of(link: Link) -> str:
+    return f"{_peer_of(link).id}/{link.session.channel}/{link.handle}"
+
 
 def link_record(link: Link) -> LinkRecord:
     """Return the attributes of `link`."""
@@ -147,7 +190,7 @@ def link_record(link: Link) -> LinkRecord:
     unsettled, oldest_ms = _unsettled(link)
     return LinkRecord(
         name=link.name,
-        identity=f"{peer.id}/{link.session.channel}/{link.handle}",
+        identity=_identity_of(link),
         type=LINK,
         connection=str(peer.id),
         container_id=peer.container_id,

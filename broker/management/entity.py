@@ -10,7 +10,7 @@ from typing import Final
 from broker.audit.record import AMQP, Actor
 from broker.links.access import Right
 from broker.management.later import Later, Told
-from broker.management.request import FORBIDDEN, Refused, Request
+from broker.management.request import FORBIDDEN, NOT_IMPLEMENTED, Refused, Request
 from broker.management.response import Response
 from broker.security.decision import Decision
 from broker.security.identity import Identity
@@ -56,21 +56,25 @@ class Denied(Refused):
         self.decision: Final = decision
 
 
+def _discard(response: Response) -> None:
+    """Drop a response that no client awaits."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Caller:
     """The sender of a request.
 
     `may` decides about its rights. `connection` is the number of its AMQP connection, 0 for none.
-    `tell` sends a response to it. `via` is how it came in, and `request_id` the number of its
-    request, both as audit records have them. `renew` renews its login by a token and returns the
-    response; None if it has no connection of AMQP.
+    `tell` sends a response to it; an `Executor` sets it. `via` is how it came in, and `request_id`
+    the number of its request, both as audit records have them. `renew` renews its login by a token
+    and returns the response; None if it has no connection of AMQP.
     """
 
     identity: Identity
     address: str
     may: Callable[[str, Resource], Decision]
     connection: int = 0
-    tell: Callable[[Response], None]
+    tell: Callable[[Response], None] = _discard
     via: str = AMQP
     request_id: str | None = None
     renew: Callable[[str], Awaitable[Response]] | None = None
@@ -111,6 +115,10 @@ class Entity(ABC):
         It is for clients that may not edit, or view, all entities of this part of management.
         """
         return None
+
+    def listed(self, request: Request) -> Later:  # noqa: ARG002
+        """Return a page of the entities of this kind in any order (`listing.py`)."""
+        raise Refused(NOT_IMPLEMENTED, f"no LIST of the type {self.type}: use QUERY")
 
     @abstractmethod
     def query(self, request: Request) -> Response | Later:

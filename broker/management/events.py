@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from broker.management.entity import Entity, Operation
+from broker.management.entity import Caller, Entity, Operation
 from broker.management.later import Later
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, Refused, Request
@@ -26,13 +26,24 @@ class Events(Entity):
     type = EVENTS
     part = "events"
     attributes = EVENT_COLUMNS
+    routine = ("BOUNDS",)
 
     def __init__(self, store: Store, prefixes: Prefixes) -> None:
         self._store: Final = store
         self._prefixes: Final = prefixes
 
     def operations(self) -> Mapping[str, Operation]:
-        return {}
+        return {"BOUNDS": self._bounds}
+
+    def _bounds(self, request: Request, caller: Caller) -> Later:  # noqa: ARG002
+        """Return the ids of the `first` and the `last` row, both 0 if there is none."""
+        request.only()
+
+        async def answer() -> Response:
+            first, last = await self._store.event_bounds()
+            return Response(body={"first": first, "last": last})
+
+        return Later(answer)
 
     def query(self, request: Request) -> Later:
         """Return rows with ids above `behind`, filtered by `address`, `kind` and time.

@@ -11,6 +11,7 @@ from broker.links.access import CREATE, node_resource, subscription_resource
 from broker.links.access import LEASE as LEASING
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later, Told
+from broker.management.listing import Listing, list_of
 from broker.management.page import read_page
 from broker.management.request import (
     BAD_REQUEST,
@@ -145,6 +146,15 @@ class LeaseEntity(Entity):
         return page.response(
             record_of(leases[name], self._router).as_map() for name in page.choose(leases)
         )
+
+    def listed(self, request: Request) -> Later:
+        leases, router = self._router.leases.all(), self._router
+        listing = Listing(
+            items=list(leases.values()),
+            names_of=lambda lease: (lease.name, lease.name),
+            record_of=lambda lease: record_of(lease, router),
+        )
+        return list_of(request, self.attributes, listing)
 
     def _open(self, request: Request, caller: Caller) -> Response:
         """Begin a lease, or take it over and fence off the program that had it."""

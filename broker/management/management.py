@@ -15,6 +15,7 @@ from broker.links.peer import Peer
 from broker.links.refusal import as_link_fault
 from broker.links.service import Service
 from broker.management.acl import AclContext, AclEntity
+from broker.management.audit_records import AuditRecords
 from broker.management.auditing import SECRETS, ManagementAudit, UsersChanged, via_of
 from broker.management.backups import Backups
 from broker.management.configuration import Configuration, ConfigurationSource
@@ -28,6 +29,7 @@ from broker.management.leases import LeaseEntity
 from broker.management.messages import MESSAGE, Messages
 from broker.management.node_definitions import NodeDefinitions
 from broker.management.nodes import Nodes
+from broker.management.overview import Overview
 from broker.management.renewal import LOGIN, LoginRenewals, renewed_login
 from broker.management.replies import Replies
 from broker.management.request import (
@@ -47,6 +49,7 @@ from broker.management.request import (
     read_request,
 )
 from broker.management.response import Response, as_message, response_of
+from broker.management.roles import RoleEntity
 from broker.management.route import explanations_of
 from broker.management.rule_definitions import LIMITS, ROLES, RULES, RuleDefinitions, RulesInFile
 from broker.management.sinks import Sinks
@@ -67,7 +70,7 @@ SELF: Final = "org.amqp.management"
 
 VIEW: Final = "view"
 EDIT: Final = "edit"
-VIEWING: Final = frozenset({"READ", "EXPLAIN", "CHECK", "EXPORT"})
+VIEWING: Final = frozenset({"READ", "EXPLAIN", "CHECK", "EXPORT", "BOUNDS"})
 """Operations that change nothing; all others, apart from queries, are edits."""
 
 PARTS: Final = NAMES[MANAGEMENT]
@@ -119,14 +122,12 @@ class Management(Service):
         acl_file: Callable[[], Path | None] | None = None,
     ) -> None:
         self._container: Final = container
-        self._audit: Final = ManagementAudit(
-            container.audit, container.router.changes, users_changed
-        )
+        router, journal = container.router, container.journal
+        self._audit: Final = ManagementAudit(container.audit, router.changes, users_changed)
         self._requests = 0
         self._spawn: Final = spawn
         self._replies: Final = Replies(container)
         self._waiting = 0
-        router, journal = container.router, container.journal
         entities: list[Entity] = [
             *(Nodes(kind, router, journal) for kind in (QUEUE, TOPIC)),
             *(Connections(container), Links(container)),
@@ -136,14 +137,16 @@ class Management(Service):
         ]
         if store is not None and spawn is not None:
             entities += [Stores(store, router), DamagedMessages(store)]
-            entities.append(Backups(store, spawn, container.audit))
-            entities += [Events(store, router.prefixes), Sinks(router, journal, store)]
+            entities += [Backups(store, spawn, container.audit), Events(store, router.prefixes)]
+            entities.append(Sinks(router, journal, store))
         if accounts is not None:
             entities.append(UserEntity(accounts, router))
         if settings is not None:
             entities.append(Configuration(settings))
         if spawn is not None:
-            entities.append(AclEntity(container, AclContext(logins=accounts, listeners=listeners)))
+            context = AclContext(logins=accounts, listeners=listeners)
+            entities += [AclEntity(container, context), RoleEntity(container)]
+            entities += [AuditRecords(container), Overview(container)]
             entities.append(_definitions(container, accounts, acl_file))
         self._entities: Final = {entity.type: entity for entity in entities}
         self._explanations: Final = explanations_of(container)
@@ -151,6 +154,7 @@ class Management(Service):
         self._renewals: Final = {} if renewals is None else renewals.operations()
         self._own: Final[Mapping[str, Operation]] = {
             "QUERY": self._query,
+            "LIST": self._list,
             "GET-TYPES": self._types,
             "GET-ATTRIBUTES": self._attributes,
             "GET-OPERATIONS": self._operations,
@@ -251,7 +255,10 @@ class Management(Service):
             fault = as_link_fault(unwilling)
         except LinkFault as other:
             fault = other
-        return Response(status=STATUS.get(fault.condition, CONFLICT), description=fault.description)
+        status = STATUS.get(fault.condition, CONFLICT)
+        return Response(
+            status=status, description=fault.description, condition=str(fault.condition)
+        )
 
     def _is_recorded(self, request: Request) -> bool:
         """Return whether the audit records such requests: those that change or show messages."""
@@ -342,6 +349,12 @@ class Management(Service):
         if not isinstance(kind, str):
             raise Refused(BAD_REQUEST, "QUERY has the application property entityType")
         return self._entity(kind).query(request)
+
+    def _list(self, request: Request, caller: Caller) -> Response | Later:  # noqa: ARG002
+        kind = request.properties.get("entityType")
+        if not isinstance(kind, str):
+            raise Refused(BAD_REQUEST, "LIST has the application property entityType")
+        return self._entity(kind).listed(request)
 
     def _types(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         return Response(body={name: [] for name in self._chosen(request)})

@@ -56,7 +56,10 @@ SCHEDULED: Final = "scheduled"
 HELD: Final = "held"
 """Not delivered: the message is to be moved to a dead-letter or expiry node, and could not be."""
 
-CHOICE: Final = ("queue", "subscription", "identities", "selector", "all", "after", "count")
+CHOICE: Final = (
+    *("queue", "subscription", "identities", "selector", "all", "after", "count"),
+    "scan",
+)
 """The arguments that choose messages."""
 
 Place = Callable[[QueueEntry], tuple[Node, Message]]
@@ -160,7 +163,8 @@ class Messages(Entity):
         messages that wait for their delivery time, the earliest first.
         """
         page = read_page(
-            request, self.attributes, "queue", "subscription", "state", "selector", "after"
+            *(request, self.attributes),
+            *("queue", "subscription", "state", "selector", "after", "scan"),
         )
         if page.offset:
             raise Refused(BAD_REQUEST, "messages have no offset: use the argument after")
@@ -323,7 +327,7 @@ class Messages(Entity):
 class _Scan:
     """A scan of a queue for entries behind `after` that a selector matches.
 
-    Stops after `count` matches, or after examining SCAN_MAX entries. Scans the entries `listed`,
+    Stops after `count` matches, or after examining `scan` entries. Scans the entries `listed`,
     or if that is None the waiting ones, and with `with_held_ones` the held ones. `next` is the
     identity after which to continue, None at the end.
     """
@@ -341,6 +345,7 @@ class _Scan:
         self._selector: Final[Selector | None] = parse_selector(text) if text else None
         self._after: Final = number_in(after) if after else -1
         self._count: Final = count
+        self._scan: Final = request.number("scan", SCAN_MAX, low=1, high=SCAN_MAX)
         self._listed: Final = listed
         self._with_held_ones: Final = with_held_ones
         self.next: str | None = None
@@ -352,7 +357,7 @@ class _Scan:
         looked_at = self._walk(queue)
         left = self._count
         for number, entry in enumerate(looked_at):
-            if left == 0 or number == SCAN_MAX:
+            if left == 0 or number == self._scan:
                 return
             self.next = identity_of(entry)
             if self._selector is None or self._selector.matches(entry.message):
@@ -363,7 +368,7 @@ class _Scan:
 
     def _walk(self, queue: Queue) -> list[QueueEntry]:
         if self._listed is None:
-            at_most = SCAN_MAX if self._selector is not None else self._count
+            at_most = self._count if self._selector is None else self._scan
             found = peek(queue.backlogs, self._after, at_most + 1)
             self._is_cut = bool(found) and goes_on(queue.backlogs, found[-1])
             held = queue.state.held_for_move() if self._with_held_ones else []

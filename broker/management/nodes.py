@@ -9,6 +9,8 @@ from typing import Final
 from broker.journal import Journal
 from broker.links.access import Right, node_resource
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
+from broker.management.later import Later
+from broker.management.listing import Listing, list_of
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import CREATED, NO_CONTENT, Response
@@ -127,6 +129,21 @@ class Nodes(Entity):
         page = read_page(request, self.attributes)
         chosen = page.choose(self._router.names(self.type))
         return page.response(record_of(self._found(name)).as_map() for name in chosen)
+
+    def listed(self, request: Request) -> Later:
+        names = self._router.names(self.type)
+        listing = Listing(
+            items=names,
+            names_of=lambda name: (name, name),
+            record_of=self._record_at,
+            filters={"temporary": "temporary"},
+        )
+        return list_of(request, self.attributes, listing)
+
+    def _record_at(self, name: str) -> NodeRecord | None:
+        router = self._router
+        node = router.topics.get(name) if self.type == TOPIC else router.queues.get(name)
+        return None if node is None else record_of(node)
 
     def _found(self, name: str) -> Node:
         node = self._router.find_named(name, self.type)

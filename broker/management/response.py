@@ -31,13 +31,15 @@ STATUS_OF_CLAIMS: Final = ("status-code", "status-description")
 class Response:
     """A status code as in HTTP, and a body: a map, or a list if a list was requested.
 
-    `properties` are sent as application properties.
+    `properties` are sent as application properties. `condition` is the AMQP error condition of a
+    failure, empty if it has none of its own; a response over AMQP does not have it.
     """
 
     status: int = OK
     description: str = "OK"
     body: Mapping[str, object] | list[object] = field(default_factory=dict)
     properties: Mapping[str, object] = field(default_factory=dict)
+    condition: str = ""
 
 
 def response_of(refusal: Refused) -> Response:

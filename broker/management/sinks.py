@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from broker.journal import Journal, Waiter
+from broker.journal import Journal
 from broker.links.staging import checked_query
+from broker.management.durable import Durable
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later
+from broker.management.listing import Listing, list_of
 from broker.management.page import read_page
 from broker.management.request import (
     BAD_REQUEST,
@@ -75,16 +77,6 @@ def record_of(sink: Sink) -> SinkRecord:
     )
 
 
-class Durable(Waiter):
-    """Sets the event `happened` once all changes noted before it was submitted are durable."""
-
-    def __init__(self) -> None:
-        self.happened: Final = asyncio.Event()
-
-    def committed(self) -> None:
-        self.happened.set()
-
-
 class Sinks(Entity):
     """All queries that have staged or committed messages here."""
 
@@ -113,6 +105,14 @@ class Sinks(Entity):
         page = read_page(request, self.attributes)
         sinks = self._stages.sinks
         return page.response(record_of(sinks[name]).as_map() for name in page.choose(sinks))
+
+    def listed(self, request: Request) -> Later:
+        listing = Listing(
+            items=list(self._stages.sinks.values()),
+            names_of=lambda sink: (sink.query, sink.query),
+            record_of=record_of,
+        )
+        return list_of(request, self.attributes, listing)
 
     def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         request.only()

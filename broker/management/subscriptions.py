@@ -9,11 +9,13 @@ from typing import Final
 from broker.journal import Journal
 from broker.links.access import Right, subscription_resource
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
+from broker.management.later import Later
+from broker.management.listing import Listing, list_of
 from broker.management.nodes import PURGE_MAX
 from broker.management.page import read_page
 from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import NO_CONTENT, Response
-from broker.routing.addresses.identity import identity_of
+from broker.routing.addresses.identity import SubscriptionIdentity, identity_of
 from broker.routing.queues.queue_inspection import purge
 from broker.routing.router import Router
 from broker.routing.topics.subscription import Subscription
@@ -66,6 +68,11 @@ def record_of(subscription: Subscription) -> SubscriptionRecord:
     )
 
 
+def _is_active(record: EntityRecord) -> bool:
+    """Return whether a subscription has consumers."""
+    return isinstance(record, SubscriptionRecord) and record.consumers > 0
+
+
 VERBS: Final = {"READ": "view", "PURGE": "purge"}
 """The right on the subscription itself that allows an operation on it, named by its identity."""
 
@@ -103,12 +110,34 @@ class SubscriptionEntities(Entity):
         }
         return page.response(record_of(named[key]).as_map() for key in page.choose(named))
 
+    def listed(self, request: Request) -> Later:
+        named = self._router.subscriptions.named
+        listing = Listing(
+            items=list(named),
+            names_of=lambda identity: (identity[1], identity_of(identity)),
+            record_of=self._record_at,
+            filters={
+                "durable": "durable",
+                "shared": "shared",
+                "topic": "address",
+                "client_id": "container_id",
+            },
+            tests={"active": _is_active},
+        )
+        return list_of(request, self.attributes, listing)
+
+    def _record_at(self, identity: SubscriptionIdentity) -> SubscriptionRecord | None:
+        found = self._router.subscriptions.named.get(identity)
+        return None if found is None else record_of(found)
+
     def _found(self, request: Request) -> Subscription:
         """Return the subscription of that identity, else of that name; Refused if not just one."""
         wanted = request.subject()
+        identified = self._router.subscriptions.identified(wanted)
+        if identified is not None:
+            return identified
         named = self._router.subscriptions.named
-        found = [named[each] for each in named if identity_of(each) == wanted]
-        found = found or [named[each] for each in named if each[1] == wanted]
+        found = [named[each] for each in named if each[1] == wanted]
         if not found:
             raise Refused(NOT_FOUND, f"no subscription {wanted}")
         if len(found) > 1:

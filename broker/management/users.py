@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later
+from broker.management.listing import Listing, list_of
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import CREATED, OK, Response
@@ -94,11 +95,18 @@ class UserEntity(Entity):
         """Return a page of users, sorted by name."""
         page = read_page(request, self.attributes)
         users = self._accounts().users
-        try:
-            names = {*users.names(), *([] if users.first is None else [users.first])}
-        except UsersError as error:
-            raise Refused(CONFLICT, str(error)) from None
+        names = _names(users)
         return page.response(_record_of(users, name).as_map() for name in page.choose(names))
+
+    def listed(self, request: Request) -> Later:
+        users = self._accounts().users
+        listing = Listing(
+            items=list(_names(users)),
+            names_of=lambda name: (name, name),
+            record_of=lambda name: _record_at(users, name),
+            filters={name: name for name in ("enabled", "administrator", "source")},
+        )
+        return list_of(request, self.attributes, listing)
 
     def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         request.only()
@@ -232,6 +240,21 @@ class UserEntity(Entity):
         """Make a change in a thread, as hash and sync take time; one change at a time."""
         async with self._changing:
             return await asyncio.get_running_loop().run_in_executor(None, change)
+
+
+def _names(users: Users) -> set[str]:
+    """Return the names of all users; Refused if a source of them cannot be read."""
+    try:
+        return {*users.names(), *([] if users.first is None else [users.first])}
+    except UsersError as error:
+        raise Refused(CONFLICT, str(error)) from None
+
+
+def _record_at(users: Users, name: str) -> UserRecord | None:
+    """Return the record of a user, None if it has been removed."""
+    if name != users.first and users.account(name) is None:
+        return None
+    return _record_of(users, name)
 
 
 def _record_of(users: Users, name: str) -> UserRecord:

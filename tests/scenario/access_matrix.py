@@ -128,7 +128,9 @@ TYPES: Final = {
     "store": ("store", "quarantined-message", "backup"),
     "users": ("user",),
     "config": ("settings",),
-    "acl": ("acl",),
+    "acl": ("acl", "role"),
+    "metrics": ("broker",),
+    "audit": ("audit-record",),
 }
 """The types of requests of each part of management; the other parts have none."""
 

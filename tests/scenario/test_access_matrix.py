@@ -87,8 +87,8 @@ UNASKED: Final = {
     "edit topic": "the settings of an address are changed in the settings file alone",
     "edit management:events": "the event log has no operation that changes it",
     "edit management:acl": "rules are changed in the rules file alone",
-    "edit management:metrics": "there is no request of this part",
-    "edit management:audit": "there is no request of this part",
+    "edit management:metrics": "no operation of this part changes something",
+    "edit management:audit": "no operation of this part changes something",
     "edit management:definitions": "there is no request of this part",
 }
 """Rights that nothing in the broker asks for, with the reason."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from broker.http.server import HttpServer
 from broker.http_settings import HttpSettings
+from broker.management.management import Management
 from storage.api import Store
 from storage.batch import Batch
 from storage.events import EventRow
@@ -56,25 +57,30 @@ async def ask(
     method: str = "GET",
     *,
     tls: ssl.SSLContext | None = None,
+    body: bytes | None = None,
 ) -> Answer:
     """Return the answer to a request, made in a thread so that the broker's loop can run.
 
     With `tls` the request is made by HTTPS.
     """
-    netloc = urlsplit(url).netloc
+    parts = urlsplit(url)
+    netloc = parts.netloc
     if tls is None:
         connection = http.client.HTTPConnection(netloc, timeout=PATIENCE_S)
     else:
         connection = http.client.HTTPSConnection(netloc, timeout=PATIENCE_S, context=tls)
-    return await asyncio.to_thread(_ask, connection, url, headers or {}, method)
+    asked = (method, f"{parts.path}?{parts.query}" if parts.query else parts.path, body)
+    return await asyncio.to_thread(_ask, connection, asked, headers or {})
 
 
 def _ask(
-    connection: http.client.HTTPConnection, url: str, headers: dict[str, str], method: str
+    connection: http.client.HTTPConnection,
+    asked: tuple[str, str, bytes | None],
+    headers: dict[str, str],
 ) -> Answer:
-    parts = urlsplit(url)
+    method, path, body = asked
     try:
-        connection.request(method, f"{parts.path}?{parts.query}", headers=headers)
+        connection.request(method, path, body, headers=headers)
         response = connection.getresponse()
         is_whole = True
         try:
@@ -87,13 +93,22 @@ def _ask(
         connection.close()
 
 
+def server_of(store: Store, broker: Broker | None = None, **settings: int) -> HttpServer:
+    """Return an HTTP server for a broker without other sockets, on a free port once it starts."""
+    broker = broker or Broker()
+    management = broker.container.service
+    assert isinstance(management, Management)
+    return HttpServer(
+        HttpSettings(port=0, **settings), broker.container, store, management=management
+    )
+
+
 @asynccontextmanager
 async def served(
     store: Store, *, broker: Broker | None = None, **settings: int
 ) -> AsyncIterator[str]:
     """Run an HTTP server on a free port, for a broker without other sockets; yield its URL."""
-    broker = broker or Broker()
-    server = HttpServer(HttpSettings(port=0, **settings), broker.container, store)
+    server = server_of(store, broker, **settings)
     await server.start()
     try:
         yield server.url()

@@ -20,6 +20,7 @@ from broker.reload import (
     apply,
     plan,
     reload,
+    shown_settings,
 )
 from broker.security.identity import APPLICATION, NOT_LOGGED_IN
 from broker.security.users import Users
@@ -232,3 +233,30 @@ async def test_the_log_tells_what_was_done(
         ("changed settings need a restart of the broker", "hold_ms", None),
     ]
     assert (told[0]["users"], told[0]["anonymous"]) == (0, True)
+
+
+@pytest.mark.requirement("OPS-01")
+def test_the_settings_are_shown_with_their_origin_and_without_secrets(tmp_path: Path) -> None:
+    told = shown_settings(
+        settings(tmp_path, user="ada", password="secret", credit=9),
+        {"JMS_BROKER_CREDIT": "9"},
+    )
+    assert told["credit"] == {"value": 9, "origin": "environment", "reload": True}
+    assert told["user"]["origin"] == "file or command line"
+    assert told["hold_ms"] == {"value": 2, "origin": "default", "reload": False}
+    assert "secret" not in str(told)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        pytest.param("postgresql://ada:a@b@h/d", "postgresql://ada:***@h/d", id="user"),
+        pytest.param(
+            "postgresql://h/d?password=x&a=b", "postgresql://h/d?password=***&a=b", id="p"
+        ),
+        pytest.param("sqlite:a/b.db", "sqlite:a/b.db", id="none"),
+    ],
+)
+def test_the_password_of_a_store_is_not_shown(url: str, shown: str) -> None:
+    given = Settings().model_copy(update={"store": url})
+    assert shown_settings(given, {})["store"]["value"] == shown

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.routing.addresses.address import SUBSCRIPTION_PREFIX
-from broker.routing.addresses.identity import SubscriptionIdentity, identity_of
+from broker.routing.addresses.identity import SubscriptionIdentity, identity_in, identity_of
 from broker.routing.context import RoutingChange
 from broker.routing.entries.participants import Consumer
 from broker.routing.errors import HeldExclusively, InvalidAddress, LimitReached, NoSuchNode
@@ -76,10 +76,8 @@ class Subscriptions:
 
     def identified(self, text: str) -> Subscription | None:
         """Return the named subscription whose `identity_of` is `text`, or None."""
-        for identity, subscription in self.named.items():
-            if identity_of(identity) == text:
-                return subscription
-        return None
+        identity = identity_in(text)
+        return None if identity is None else self.named.get(identity)
 
     def check(
         self,

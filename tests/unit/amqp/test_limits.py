@@ -114,6 +114,10 @@ HITS: Final = {
     "CONNECTIONS_PER_SOURCE_MAX": "http/test_connection.py"
     "::test_half_requests_do_not_close_the_port",
     "LOOPBACK_RESERVE": "http/test_admission.py::test_a_newcomer",
+    "API_BODY_BYTES_MAX": "http/api/test_application.py::test_a_body_without_a_length_is_limited",
+    "API_BODY_MAX_S": "http/api/test_application.py::test_a_body_has_little_time",
+    "API_REQUESTS_MAX": "http/api/test_slots.py::test_all_users_together_have_a_limit",
+    "API_REQUESTS_PER_USER_MAX": "http/api/test_slots.py::test_one_user_leaves_room_for_another",
     "HEAD_MAX_MS": "http/test_connection.py"
     "::test_a_head_has_little_time_whatever_silence_is_allowed",
 }
@@ -125,6 +129,8 @@ NO_LIMITS: Final = {
         "store",
         "users_file",
         "http",
+        "http.api",
+        "http.arrow",
         "http.host",
         "http.port",
         "http.tls",

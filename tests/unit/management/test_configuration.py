@@ -26,6 +26,9 @@ class Settings(ConfigurationSource):
         self.problem = problem
         self.asked: list[tuple[bool, str, str | None]] = []
 
+    def values(self) -> Mapping[str, Mapping[str, object]]:
+        return {"credit": {"value": 7, "origin": "default", "reload": True}}
+
     def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:
         if self.problem:
             raise WrongSettings(self.problem)
@@ -72,3 +75,12 @@ async def test_an_embedded_broker_reads_no_settings() -> None:
 async def test_unknown_arguments_are_refused() -> None:
     with pytest.raises(Refused, match="knows no argument now"):
         await answered(Settings(), now=True)
+
+
+def test_the_settings_are_told() -> None:
+    request = Request(operation="READ", type="settings")
+    response = Configuration(Settings).operations()["READ"](request, caller())
+    assert isinstance(response, Response)
+    assert response.body == {
+        "settings": {"credit": {"value": 7, "origin": "default", "reload": True}}
+    }

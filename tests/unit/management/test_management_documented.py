@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from broker.management.acl import AclEntity
+from broker.management.audit_records import AuditRecords
 from broker.management.backups import Backups
 from broker.management.configuration import Configuration
 from broker.management.connections import Connections, Links
@@ -16,6 +17,8 @@ from broker.management.events import Events
 from broker.management.leases import LeaseEntity
 from broker.management.messages import Messages
 from broker.management.nodes import Nodes
+from broker.management.overview import Overview
+from broker.management.roles import RoleEntity
 from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscriptions import SubscriptionEntities
@@ -35,8 +38,10 @@ SECTIONS: Final[dict[str, list[type[Entity]]]] = {
     "The store": [Stores, DamagedMessages, Backups],
     "Users": [UserEntity],
     "Settings": [Configuration],
-    "Access rules": [AclEntity],
+    "Access rules": [AclEntity, RoleEntity],
     "Definitions": [Definitions],
+    "The broker": [Overview],
+    "The audit": [AuditRecords],
     "Sinks": [Sinks],
     "Leases": [LeaseEntity],
 }

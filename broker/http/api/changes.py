@@ -1,0 +1,49 @@
+"""Endpoints that create or change an entity, each by several requests to management."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.http.api.endpoint import Call, CallResult
+from broker.http.api.entities import ResourceKind, named
+from broker.http.api.kinds import USERS
+from broker.http.api.models import BackupBody, UserBody
+from broker.management.backups import BACKUP
+from broker.management.request import FAILURES_FROM, Request
+from broker.management.response import ACCEPTED, CREATED, OK
+from broker.security.resources import MANAGEMENT, Resource
+
+EDIT: Final = "edit"
+
+
+async def put_node(kind: ResourceKind, call: Call) -> CallResult:
+    """Create a queue or topic. One that exists stays as it is."""
+    await kind.check(call)
+    name = named(call)
+    found = await call.attempt(kind.request("READ", name))
+    if found.status < FAILURES_FROM:
+        call.demand(EDIT, Resource(MANAGEMENT, kind.part))
+        return CallResult(status=OK, body=found.body, headers=kind.tag(found.body))
+    made = await call.ask(kind.request("CREATE", name))
+    return CallResult(status=CREATED, body=made.body, headers=kind.tag(made.body))
+
+
+async def put_user(call: Call) -> CallResult:
+    """Set a password with what belongs to it, then whether the user may log in."""
+    await USERS.check(call)
+    name, body = named(call), call.read(UserBody)
+    said = body.model_dump(exclude_none=True, exclude={"enabled"})
+    status = OK
+    if said:
+        operation = "UPDATE" if body.keep_old_s is not None else "CREATE"
+        status = (await call.ask(USERS.request(operation, name, said))).status
+    if body.enabled is not None:
+        await call.ask(USERS.request("UPDATE", name, {"enabled": body.enabled}))
+    found = (await call.ask(USERS.request("READ", name))).body
+    return CallResult(status=status, body=found, headers=USERS.tag(found))
+
+
+async def back_up(call: Call) -> CallResult:
+    """Begin a backup."""
+    request = Request(operation="CREATE", type=BACKUP, name=call.read(BackupBody).file)
+    return CallResult(status=ACCEPTED, body=(await call.ask(request)).body)

@@ -1,0 +1,79 @@
+"""Values of management as JSON: AMQP has types that JSON lacks."""
+
+from __future__ import annotations
+
+import json
+import math
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Final
+from uuid import UUID
+
+from broker.amqp.types import Array, Decimal, Described, Float, Integer, Map, Symbol
+from broker.management.stretches import in_portions
+
+ITEMS: Final = "items"
+"""The list in the body of a page."""
+
+SAFE_INTEGER: Final = 2**53
+"""Numbers from here on are texts, because programs read the numbers of JSON as doubles."""
+
+
+def encoded(value: object) -> bytes:
+    """Return `value` as JSON."""
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False).encode(
+        errors="backslashreplace"
+    )
+
+
+async def encoded_in_portions(value: object) -> bytes:
+    """Return `value` as JSON; the items of a page are encoded in portions, beside other work."""
+    items = value.get(ITEMS) if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or not isinstance(items, list):
+        return encoded(value)
+    parts = [encoded(each) async for portion in in_portions(items) for each in portion]
+    rest = encoded({name: each for name, each in value.items() if name != ITEMS})
+    tail = b"" if rest == b"{}" else b", " + rest[1:-1]
+    return b'{"items": [' + b", ".join(parts) + b"]" + tail + b"}"
+
+
+def plain(value: object) -> object:
+    """Return `value` with types of JSON alone.
+
+    Binary is `{"base64": …}`, a described value `{"descriptor": …, "value": …}`, a map whose keys
+    are no texts a list of pairs. Numbers that doubles cannot hold are texts.
+    """
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, Integer | Float):
+        return plain(value.value)
+    if isinstance(value, int):
+        return value if -SAFE_INTEGER < value < SAFE_INTEGER else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(each) for each in value]
+    return _amqp(value)
+
+
+def _amqp(value: object) -> object:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"base64": b64encode(value).decode()}
+    if isinstance(value, Symbol):
+        return value.text
+    if isinstance(value, Map):
+        pairs = [(plain(key), plain(each)) for key, each in value.pairs]
+        named = {key: each for key, each in pairs if isinstance(key, str)}
+        # a symbol and a text may be two keys of one name
+        return named if len(named) == len(pairs) else [list(pair) for pair in pairs]
+    if isinstance(value, Array):
+        return [plain(each) for each in value.values]
+    if isinstance(value, Described):
+        return {"descriptor": plain(value.descriptor), "value": plain(value.value)}
+    if isinstance(value, Decimal):
+        return {"base64": b64encode(value.raw).decode()}
+    if isinstance(value, UUID):
+        return str(value)
+    return str(value)

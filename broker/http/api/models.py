@@ -1,0 +1,268 @@
+"""The bodies of requests and responses that are no records of management."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+IDS_MAX: Final = 10_000
+"""Maximum messages that one action changes."""
+
+ID_BYTES_MAX: Final = 20
+
+NAMES_MAX: Final = 1000
+
+Text = Annotated[str, Field(max_length=1020)]
+Id = Annotated[str, Field(max_length=ID_BYTES_MAX)]
+
+
+class RequestBody(BaseModel):
+    """A body: fields that are unknown are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=True)
+
+
+class NodeBody(RequestBody):
+    """A queue or topic that is to exist: its settings are those of the first matching pattern."""
+
+
+class UserBody(RequestBody):
+    """A user that is to exist with these credentials and roles.
+
+    What is left out stays as it is; a new user needs a password.
+    """
+
+    password: Text | None = None
+    roles: Annotated[list[Text], Field(max_length=NAMES_MAX)] | None = None
+    administrator: bool | None = None
+    certificates: Annotated[list[Text], Field(max_length=NAMES_MAX)] | None = None
+    scram: bool | None = None
+    enabled: bool | None = None
+    keep_old_s: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="seconds for which the old password enters, too"
+    )
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        """Raise ValueError if the fields cannot be set together."""
+        given = self.model_fields_set - {"enabled"}
+        if given and self.password is None:
+            raise ValueError("roles, certificates and others are set together with a password")
+        if self.keep_old_s is not None and given - {"password", "scram", "keep_old_s"}:
+            raise ValueError("keep_old_s goes with a new password alone")
+        if not self.model_fields_set:
+            raise ValueError("set a password, or enabled")
+        return self
+
+
+class MessagePlace(RequestBody):
+    """A queue, or a subscription by its identity."""
+
+    queue: Text | None = None
+    subscription: Text | None = None
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        """Raise ValueError unless exactly one of the fields is set."""
+        if bool(self.queue) == bool(self.subscription):
+            raise ValueError("set either queue or subscription")
+        return self
+
+    def arguments(self) -> dict[str, object]:
+        """Return the arguments of management that name this place."""
+        return self.model_dump(exclude_none=True)
+
+
+class MessageActionBody(RequestBody):
+    """Messages that are to be moved, returned to their queue as dead letters, or deleted.
+
+    They are `ids`, or those that match `selector`, or `all`. `dry_run` only counts them.
+    """
+
+    action: Literal["move", "retry", "delete"]
+    place: MessagePlace = Field(alias="from")
+    ids: Annotated[list[Id], Field(min_length=1, max_length=IDS_MAX)] | None = None
+    selector: Text | None = None
+    all: bool = False
+    to: Text | None = Field(default=None, description="the queue or topic to move them to")
+    to_type: Literal["queue", "topic"] | None = None
+    limit: Annotated[int, Field(ge=1, le=IDS_MAX)] = IDS_MAX
+    dry_run: bool = False
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        """Raise ValueError if the fields do not go together."""
+        if [bool(self.ids), bool(self.selector), self.all].count(True) != 1:
+            raise ValueError("set one of ids, selector, and all")
+        if (self.action == "move") != (self.to is not None):
+            raise ValueError("an action has `to` if it is move, else it has none")
+        if self.to_type is not None and self.to is None:
+            raise ValueError("to_type says what `to` is")
+        if self.ids and self.dry_run:
+            raise ValueError("dry_run counts the messages of selector or all; ids are known")
+        return self
+
+
+class JobRecord(BaseModel):
+    """A message action: `state` is running, done, failed or stopped (by a node that was full).
+
+    `done` messages have been moved or deleted; with `dry_run` they would be. `missing` are ids
+    that were not there, at most 100 of them. `skipped` messages stay; `reason` is why the first
+    of them does, or why the action failed or stopped.
+    """
+
+    id: str
+    action: str
+    user: str
+    state: Literal["running", "done", "failed", "stopped"]
+    dry_run: bool
+    done: int
+    skipped: int
+    missing: list[str]
+    reason: str | None
+    started_at: int
+    ended_at: int | None
+
+
+class BackupBody(RequestBody):
+    """A backup: the new file on the broker's machine, from the root."""
+
+    file: Text
+
+
+class AccessBody(RequestBody):
+    """A question to the access rules: may the client described do that?"""
+
+    verb: Text
+    resource: Text = Field(description="such as `queue:orders`")
+    user: Text | None = None
+    roles: Annotated[list[Text], Field(max_length=NAMES_MAX)] | None = None
+    mechanism: Text | None = None
+    client_id: Text | None = None
+    listener: Text | None = None
+    host: Text | None = Field(default=None, alias="from")
+    tls: bool | None = None
+
+
+class AttachBody(RequestBody):
+    """An attach of a receiver that is to be explained."""
+
+    container_id: Text | None = None
+    link_name: Text | None = None
+    address: Text | None = None
+    lookup: bool | None = None
+    kind: Text | None = None
+    durable: bool | None = None
+    shared: bool | None = None
+    is_global: bool | None = Field(default=None, alias="global")
+    selector: Text | None = None
+    no_local: bool | None = None
+
+
+class Nothing(RequestBody):
+    """An empty object."""
+
+
+class SettingRecord(BaseModel):
+    """A setting: its value, where it comes from, and whether a reload applies it."""
+
+    value: object
+    origin: str
+    reload: bool
+
+
+class AllSettings(BaseModel):
+    """All settings, without secrets."""
+
+    settings: dict[str, SettingRecord]
+
+
+class ReloadRecord(BaseModel):
+    """The effect of a reload on each setting: applied, unchanged, or needs restart."""
+
+    dry_run: bool
+    settings: dict[str, str]
+
+
+class BoundsRecord(BaseModel):
+    """The ids of the first and the last row of the event log, 0 if it is empty."""
+
+    first: int
+    last: int
+
+
+class NearMissRecord(BaseModel):
+    """A rule that would have decided, and the part of it that does not match."""
+
+    rule: str
+    failed: str
+
+
+class AccessRecord(BaseModel):
+    """A decision of the access rules, with its reason, and the limits of the user."""
+
+    decision: str
+    canonical: str
+    rule: str | None
+    because: str
+    witness: str | None
+    near_misses: list[NearMissRecord]
+    limits: str
+
+
+class RuleProblemRecord(BaseModel):
+    """Something wrong with a rule, a limit, a role or a user."""
+
+    rule: str
+    problem: str
+
+
+class CheckRecord(BaseModel):
+    """The problems of the access rules, and the numbers of entries of the rules file."""
+
+    problems: list[RuleProblemRecord]
+    rules: int
+    roles: int
+    limits: int
+
+
+class AttachRecord(BaseModel):
+    """The result that an attach would have; `refusal` is null if it would be accepted."""
+
+    kind: str | None
+    node: str | None
+    row: str | None
+    subscription: str | None
+    verdict: str | None
+    refusal: str | None
+    description: str | None
+
+
+class AuditRecord(BaseModel):
+    """A record of the audit."""
+
+    model_config = ConfigDict(extra="allow")
+
+    at: str
+    seq: int
+    actor: str | None
+    action: str
+    resource: str | None
+    result: str
+
+
+class MessageContent(BaseModel):
+    """A message: the attributes of a list, and its sections."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    identity: str
+    queue: str
+    state: str
+    properties: object
+    application_properties: object
+    annotations: object
+    body_kind: str
+    body_truncated: bool

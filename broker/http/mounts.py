@@ -1,0 +1,31 @@
+"""The routes of all parts of the HTTP server: one line for each part."""
+
+from __future__ import annotations
+
+from starlette.routing import BaseRoute
+
+from broker.http.probes import Probes
+from broker.http.site import Site
+
+
+def routes_of(site: Site) -> list[BaseRoute]:
+    """Return the routes of the parts that are switched on.
+
+    A part that can be switched off is imported only here, in its line.
+    """
+    routes: list[BaseRoute] = []
+    routes += Probes(site).routes()
+    if site.settings.arrow:
+        from broker.http.readings import Readings
+
+        routes += Readings(site).routes()
+    if site.settings.metrics:
+        from broker.http.metrics import Metrics
+
+        metrics = Metrics(site.container, site.store, site.streams, loop_lag=site.loop_lag)
+        routes += metrics.routes(site.guarded)
+    if site.settings.api:
+        from broker.http.api.application import api_routes
+
+        routes += api_routes(site)
+    return routes

@@ -1,0 +1,131 @@
+"""The paths that read many messages, or the event log, for programs that want them as Arrow."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from broker.http import events, messages
+from broker.http.access import Visitor
+from broker.http.arguments import Arguments
+from broker.http.site import Site, Work
+from broker.http.streams import ArrowStream
+from broker.links.access import BROWSE, LEASE, lease_resource, node_resource, subscription_resource
+from broker.management.messages import queue_of
+from broker.management.request import BAD_REQUEST, Refused
+from broker.routing.addresses.identity import identity_in
+from broker.routing.batches.lease_batch import SLICES_MAX
+from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
+from broker.routing.entries.filter import ConsumerFilter
+from broker.routing.queues.message_events import KINDS
+from broker.routing.queues.node import QUEUE
+from broker.routing.queues.queue import Queue
+from broker.routing.selector import parse_selector
+from broker.security.resources import MANAGEMENT, Resource
+
+NODE: Final = ("address", "subscription")
+"""The arguments that name the queue or the subscription to read from; exactly one is needed."""
+
+VIEW: Final = "view"
+EVENT_LOG: Final = Resource(MANAGEMENT, "events")
+LEASES: Final = Resource(MANAGEMENT, "leases")
+
+
+class Readings:
+    """The handlers of all paths that read. Each needs a right."""
+
+    def __init__(self, site: Site) -> None:
+        self._site: Final = site
+        self._container: Final = site.container
+        self._store: Final = site.store
+        self._streams: Final = site.streams
+        self._reading: Final = messages.Reading(site.container)
+
+    def routes(self) -> list[Route]:
+        """Return the routes of all paths."""
+        known: dict[str, Work] = {
+            "/events/bounds": self._event_bounds,
+            "/arrow/events": self._events,
+            "/arrow/browse": self._browse,
+            "/arrow/lease": self._lease,
+        }
+        return [Route(path, self._site.guarded(work)) for path, work in known.items()]
+
+    async def _event_bounds(self, request: Request, visitor: Visitor) -> Response:
+        visitor.demand(VIEW, EVENT_LOG)
+        _arguments(request)
+        first, last = await self._store.event_bounds()
+        return JSONResponse({"first": first, "last": last})
+
+    async def _events(self, request: Request, visitor: Visitor) -> Response:
+        visitor.demand(VIEW, EVENT_LOG)
+        asked = _arguments(request, "behind", "until", "address", "kind")
+        address, kind = asked.text("address", ""), asked.one_of("kind", KINDS)
+        behind, until = asked.number("behind", 0), asked.number("until", 0)
+        if not until:
+            # rows added during the stream are left to the next request
+            _, until = await self._store.event_bounds()
+        batches = events.batches(
+            self._store,
+            behind=behind,
+            until=until,
+            address=self._container.router.prefixes.canonical(address) if address else "",
+            kind=kind,
+        )
+        return ArrowStream(self._streams, events.SCHEMA, batches)
+
+    async def _lease(self, request: Request, visitor: Visitor) -> Response:
+        asked = _arguments(request, "lease", "fencing_token", "batch", "slice")
+        leases = self._container.router.leases
+        name = asked.text("lease")
+        lease = leases.all().get(name)
+        if lease is None or not visitor.may(LEASE, lease_resource(lease)):
+            # the answer does not tell whether there is such a lease
+            visitor.demand(VIEW, LEASES)
+        if lease is not None:
+            visitor.demand(LEASE, lease_resource(lease))
+        entries = leases.slice_of(
+            name,
+            asked.number("fencing_token"),
+            asked.number("batch"),
+            index=asked.number("slice", high=SLICES_MAX - 1),
+        )
+        return ArrowStream(self._streams, messages.SCHEMA, self._reading.held(entries))
+
+    async def _browse(self, request: Request, visitor: Visitor) -> Response:
+        asked = _arguments(request, *NODE, "slice", "slices", "arrived_until_ms", "selector")
+        slices = asked.number("slices", 1, low=1, high=SLICES_MAX)
+        selector = asked.text("selector", "")
+        batches = self._reading.browse(
+            self._queue(asked, visitor),
+            part=BrowseSlice(
+                index=asked.number("slice", 0, high=slices - 1),
+                slices=slices,
+                arrived_until_ms=asked.number("arrived_until_ms", WHENEVER),
+            ),
+            wanted=ConsumerFilter(parse_selector(selector)) if selector else None,
+        )
+        return ArrowStream(self._streams, messages.SCHEMA, batches)
+
+    def _queue(self, asked: Arguments, visitor: Visitor) -> Queue:
+        """Return the queue of the address or subscription; Refused unless exactly one is given.
+
+        Raise Refused, too, unless the client may browse it.
+        """
+        address, subscription = (asked.text(name, "") for name in NODE)
+        if bool(address) == bool(subscription):
+            raise Refused(BAD_REQUEST, "address or subscription is needed, one of them")
+        router = self._container.router
+        identity = identity_in(subscription)
+        if identity is not None:
+            visitor.demand(BROWSE, subscription_resource(identity))
+        else:
+            visitor.demand(BROWSE, node_resource(router.parse(address or subscription, QUEUE)))
+        return queue_of(router, name=address, subscription=subscription)
+
+
+def _arguments(request: Request, *known: str) -> Arguments:
+    return Arguments(request.query_params.multi_items(), *known)

@@ -1,0 +1,24 @@
+"""Tasks beside requests end with the server."""
+
+import asyncio
+
+from broker.http.tasks import BesideTasks
+
+
+async def test_tasks_are_cancelled_and_awaited() -> None:
+    ended: list[str] = []
+
+    async def work(name: str, gate: asyncio.Event) -> None:
+        try:
+            await gate.wait()
+        finally:
+            ended.append(name)
+
+    tasks, opened, shut = BesideTasks(), asyncio.Event(), asyncio.Event()
+    opened.set()
+    tasks.spawn(work("done", opened))
+    tasks.spawn(work("cut", shut))
+    await asyncio.sleep(0)
+    await tasks.end()
+    assert ended == ["done", "cut"]
+    await tasks.end()

@@ -1,0 +1,40 @@
+"""Long work is divided: the event loop gets its turn within a few milliseconds."""
+
+import asyncio
+import time
+
+import pytest
+
+from broker.management.stretches import PORTION, STRETCH_S, in_portions
+
+
+async def portions(items: list[int], cost_s: float = 0) -> list[int]:
+    sizes = []
+    async for portion in in_portions(items):
+        ends_s = time.perf_counter() + cost_s
+        while time.perf_counter() < ends_s:
+            pass
+        sizes.append(len(portion))
+    return sizes
+
+
+@pytest.mark.parametrize("number", [0, 1, PORTION - 1, PORTION, PORTION + 1, 10 * PORTION])
+async def test_every_item_has_its_portion(number: int) -> None:
+    seen = [item async for portion in in_portions(range(number)) for item in portion]
+    assert seen == list(range(number))
+
+
+@pytest.mark.requirement("OPS-01")
+async def test_others_have_their_turn_after_each_stretch() -> None:
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    beside = asyncio.ensure_future(other())
+    sizes = await portions(list(range(8 * PORTION)), cost_s=STRETCH_S)
+    beside.cancel()
+    assert (len(sizes), turns >= 7) == (8, True)
