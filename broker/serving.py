@@ -22,6 +22,7 @@ from broker.journal import SWITCH_INTERVAL_S
 from broker.net.log import configure_logging
 from broker.net.trim import Trimmer
 from broker.reload import Reloading, reload
+from broker.served_drain import ServedDrain
 from broker.settings import Settings
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -30,9 +31,10 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 class Signals:
     """The handlers of the process's signals.
 
-    SIGTERM and SIGINT stop the broker in order, and end the process at once if they come again.
-    SIGHUP reloads the settings; where standard input was a terminal when the broker started, that
-    terminal has been closed, and the broker stops in order.
+    SIGTERM and SIGINT stop the broker in order, and end the process at once if they come again. If
+    the settings say so, SIGTERM first drains a broker that is ready. SIGHUP reloads the settings;
+    where standard input was a terminal when the broker started, that terminal has been closed, and
+    the broker stops in order.
     """
 
     def __init__(self, app: App, load: Callable[[], Settings], *, on_terminal: bool) -> None:
@@ -41,6 +43,9 @@ class Signals:
         self._on_terminal: Final = on_terminal
         self._is_up = False
         self._must_reload = False
+        self._is_stopping = False
+        self._drain: Final = ServedDrain(app, self._drained)
+        app.container.drain.owner = self._drain
         self.reason = ""
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -64,9 +69,18 @@ class Signals:
                 signal.signal(number, signal.SIG_IGN)
 
     def _stop(self, name: str) -> None:
-        if self._app.ended.is_set():
+        if self._is_stopping or self._app.ended.is_set():
             os._exit(1)
-        self._end(name)
+        self._is_stopping = True
+        self.reason = name
+        drains = name == signal.SIGTERM.name and self._app.settings.drain.on_sigterm
+        if drains and self._is_up:
+            self._drain.begin()
+        else:
+            self._end(name)
+
+    def _drained(self) -> None:
+        self._end(self.reason or "drained")
 
     def _end(self, reason: str) -> None:
         self.reason = reason

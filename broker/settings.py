@@ -36,6 +36,7 @@ from pydantic_settings import SettingsError as UnreadableVariable
 
 from broker.address_settings import AddressSettings, GeneralAddressSettings, NodeSettings
 from broker.audit_settings import AuditSettings
+from broker.drain_settings import DrainSettings
 from broker.http_settings import HttpSettings
 from broker.listener_settings import FIRST, ListenerSettings
 from broker.machine import LEAST
@@ -202,6 +203,7 @@ class Settings(GeneralAddressSettings):
 
     http: HttpSettings = HttpSettings()
     audit: AuditSettings = AuditSettings()
+    drain: DrainSettings = DrainSettings()
     log: LogSettings = LogSettings()
     address: tuple[AddressSettings, ...] = ()
     queue: tuple[NodeSettings, ...] = ()
@@ -369,6 +371,7 @@ TABLES: Final[Mapping[str, type[BaseModel]]] = {
     "tls": TlsSettings,
     "oauth": OauthSettings,
     "audit": AuditSettings,
+    "drain": DrainSettings,
 }
 """The tables whose settings are environment variables, too."""
 

@@ -271,6 +271,8 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/accounts.py": "tests/unit/cli/test_users.py, and with a broker in tests/interop",
     "broker/cli/backup.py": "tests/interop/test_command_line_store.py",
     "broker/cli/reload.py": "tests/interop/test_command_line_audit.py",
+    "broker/cli/drain.py": "tests/interop/test_qpid_proton_drain.py",
+    "broker/drain_settings.py": "types; tests/unit/test_settings.py",
     "broker/audit_settings.py": "types; tests/unit/test_settings.py",
     "broker/http_settings.py": "types; tests/unit/test_settings.py",
     "broker/http/limits.py": "numbers; tests/unit/amqp/test_limits.py",

@@ -17,6 +17,7 @@ from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.commands import Commands
 from broker.cli.conformance import conformance
 from broker.cli.connections import connections
+from broker.cli.drain import drain
 from broker.cli.embed import embed
 from broker.cli.ending import EXIT_STATUSES, fail
 from broker.cli.events import events
@@ -94,6 +95,7 @@ application.command()(embed)
 application.command()(explain)
 application.command()(backup)
 application.command(epilog=EXIT_STATUSES)(reload)
+application.command(epilog=EXIT_STATUSES)(drain)
 
 
 @application.command()

@@ -18,6 +18,7 @@ from broker.management.auditing import SECRETS, ManagementAudit, UsersChanged, v
 from broker.management.backups import Backups
 from broker.management.configuration import Configuration, ConfigurationSource
 from broker.management.connections import Connections, Links
+from broker.management.drains import BrokerEntity
 from broker.management.entity import Caller, Denied, Entity, Operation
 from broker.management.events import Events
 from broker.management.explain import ATTACH, Explanations
@@ -134,7 +135,7 @@ class Management(Service):
         if accounts is not None:
             entities.append(UserEntity(accounts, router))
         if settings is not None:
-            entities.append(Configuration(settings))
+            entities += [Configuration(settings), BrokerEntity(container)]
         if spawn is not None:
             entities.append(AclEntity(container, AclContext(logins=accounts, listeners=listeners)))
         self._entities: Final = {entity.type: entity for entity in entities}

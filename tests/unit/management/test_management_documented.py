@@ -10,6 +10,7 @@ from broker.management.acl import AclEntity
 from broker.management.backups import Backups
 from broker.management.configuration import Configuration
 from broker.management.connections import Connections, Links
+from broker.management.drains import BrokerEntity
 from broker.management.entity import Entity
 from broker.management.events import Events
 from broker.management.leases import LeaseEntity
@@ -33,6 +34,7 @@ SECTIONS: Final[dict[str, list[type[Entity]]]] = {
     "Connections and links": [Connections, Links],
     "The store": [Stores, DamagedMessages, Backups],
     "Users": [UserEntity],
+    "The broker": [BrokerEntity],
     "Settings": [Configuration],
     "Access rules": [AclEntity],
     "Sinks": [Sinks],
