@@ -15,6 +15,7 @@ from broker.cli.audit import audit
 from broker.cli.backup import backup
 from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.commands import Commands
+from broker.cli.config import config as configuration
 from broker.cli.conformance import conformance
 from broker.cli.connections import connections
 from broker.cli.drain import drain
@@ -134,6 +135,7 @@ application.add_typer(users, name="user")
 application.add_typer(acl, name="acl")
 application.add_typer(audit, name="audit")
 application.add_typer(tls, name="tls")
+application.add_typer(configuration, name="config")
 application.add_typer(nodes, name="node")
 application.add_typer(connections, name="connection")
 application.add_typer(queued, name="message")
