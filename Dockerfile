@@ -51,8 +51,8 @@ ENV PATH=/opt/jms-broker/bin:$PATH \
     JMS_BROKER_USERS_FILE=/var/lib/jms-broker/users
 WORKDIR /var/lib/jms-broker
 VOLUME /var/lib/jms-broker
-# The last three are for listeners that a settings file adds: amqps, ws, wss.
-EXPOSE 5672 5671 5673 5674
+# amqps, amqp, ws, wss and HTTP; all but amqp only if the settings have them.
+EXPOSE 5671 5672 5673 5674 8161
 # By number, so that an orchestrator sees that it is not root.
 USER 10001:10001
 HEALTHCHECK --interval=30s --timeout=10s --start-period=10s --retries=3 \

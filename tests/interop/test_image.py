@@ -264,7 +264,7 @@ class TestBuilt:
         assert image.config["Volumes"] == {DATA: {}}
         assert image.config["WorkingDir"] == DATA
         assert image.config["ExposedPorts"] == {
-            f"{port}/tcp": {} for port in (5671, 5672, 5673, 5674)
+            f"{port}/tcp": {} for port in (5671, 5672, 5673, 5674, 8161)
         }
         assert image.texts("Entrypoint") == ["jms-broker"]
         assert image.texts("Cmd") == ["serve"]
