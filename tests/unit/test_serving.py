@@ -70,10 +70,12 @@ class Process:
 
 @contextmanager
 def served(
-    folder: Path, standard_input: int = subprocess.DEVNULL, **variables: str
+    folder: Path,
+    standard_input: int = subprocess.DEVNULL,
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[Process]:
     """Run a broker, and kill it at the end of the block."""
-    running = Process(folder, standard_input, variables)
+    running = Process(folder, standard_input, variables or {})
     try:
         yield running
     finally:
@@ -144,8 +146,12 @@ def test_a_service_manager_is_told_of_start_reload_and_stop(tmp_path: Path) -> N
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.settimeout(PATIENCE_S)
         manager.bind(str(tmp_path / "notify"))
-        drains = {"JMS_BROKER_DRAIN_ON_SIGTERM": "true", "JMS_BROKER_DRAIN_ANNOUNCE_MS": "0"}
-        with served(tmp_path, NOTIFY_SOCKET=str(tmp_path / "notify"), **drains) as running:
+        variables = {
+            "NOTIFY_SOCKET": str(tmp_path / "notify"),
+            "JMS_BROKER_DRAIN_ON_SIGTERM": "true",
+            "JMS_BROKER_DRAIN_ANNOUNCE_MS": "0",
+        }
+        with served(tmp_path, variables=variables) as running:
 
             def told() -> list[str]:
                 return manager.recv(1000).decode().splitlines()
