@@ -16,7 +16,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.http.streams import Batches, BrokenOff
+from broker.http.arrow_streams import Batches
+from broker.http.streams import BrokenOff
 from broker.large_body import LargeBody
 from broker.large_body_store import LargeBodyStore
 from broker.links.container import Container

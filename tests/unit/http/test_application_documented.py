@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 import pytest
 
-from broker.http import access, application, events, limits, messages, streams
+from broker.http import access, application, arrow_streams, events, limits, messages
 from broker.http_settings import HttpSettings
 from broker.management import request
 from storage.memory import MemoryStore
@@ -92,7 +92,7 @@ def test_the_page_has_the_columns_of_the_event_log() -> None:
 
 
 def test_the_page_has_the_media_type_of_streams() -> None:
-    assert f"`{streams.MEDIA_TYPE}`" in PAGE
+    assert f"`{arrow_streams.MEDIA_TYPE}`" in PAGE
 
 
 def test_the_page_has_every_status() -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from broker.http import events
-from broker.http.streams import PIECE, Encoder
+from broker.http.arrow_streams import PIECE, Encoder
 from storage.api import StoreError
 from storage.events import EventColumns, EventQuery
 from tests.support.broker import Broker
