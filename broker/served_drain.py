@@ -10,7 +10,7 @@ from mypy_extensions import i64
 
 from broker.app import App
 from broker.links.drain import DrainOwner
-from broker.service_manager import ServiceManager
+from broker.service_notifier import ServiceNotifier
 
 
 class ServedDrain(DrainOwner):
@@ -19,9 +19,9 @@ class ServedDrain(DrainOwner):
     HTTP goes on until the stop: its `/readyz` is how a load balancer hears of the drain.
     """
 
-    def __init__(self, app: App, end: Callable[[], None], manager: ServiceManager) -> None:
+    def __init__(self, app: App, end: Callable[[], None], notifier: ServiceNotifier) -> None:
         self._app: Final = app
-        self._manager: Final = manager
+        self._notifier: Final = notifier
         self._end: Final = end
         self._log: Final = structlog.get_logger("broker")
 
@@ -37,7 +37,7 @@ class ServedDrain(DrainOwner):
 
     def announced(self) -> None:
         self._app.listeners.stop_accepting()
-        self._manager.stopping("draining")
+        self._notifier.stopping("draining")
         self._log.info(
             "broker draining: it accepts no connections",
             connections=self._app.container.peer_count(),

@@ -23,7 +23,7 @@ from broker.net.log import configure_logging
 from broker.net.trim import Trimmer
 from broker.reload import Reloading, reload
 from broker.served_drain import ServedDrain
-from broker.service_manager import ServiceManager
+from broker.service_notifier import ServiceNotifier
 from broker.settings import Settings
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -45,8 +45,8 @@ class Signals:
         self._is_up = False
         self._must_reload = False
         self._is_stopping = False
-        self._manager: Final = ServiceManager()
-        self._drain: Final = ServedDrain(app, self._drained, self._manager)
+        self._notifier: Final = ServiceNotifier()
+        self._drain: Final = ServedDrain(app, self._drained, self._notifier)
         app.container.drain.owner = self._drain
         self.reason = ""
 
@@ -62,7 +62,7 @@ class Signals:
         self._is_up = True
         if self._must_reload:
             reload(self._app, self._load)
-        self._manager.ready(_status(self._app))
+        self._notifier.ready(_status(self._app))
 
     def ignore(self, loop: asyncio.AbstractEventLoop) -> None:
         """Ignore signals from now on: a stop that is complete must not look like a crash."""
@@ -86,7 +86,7 @@ class Signals:
         self._end(self.reason or "drained")
 
     def _end(self, reason: str) -> None:
-        self._manager.stopping(f"stopping: {reason}")
+        self._notifier.stopping(f"stopping: {reason}")
         self.reason = reason
         self._app.ended.set()
 
@@ -94,9 +94,9 @@ class Signals:
         if not self._on_terminal:
             self._must_reload = True
             if self._is_up:
-                self._manager.reloading()
+                self._notifier.reloading()
                 reload(self._app, self._load)
-                self._manager.ready(_status(self._app))
+                self._notifier.ready(_status(self._app))
         elif not self._app.ended.is_set():
             self._end("SIGHUP: the terminal was closed")
 

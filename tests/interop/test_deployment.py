@@ -192,7 +192,7 @@ def test_docker_compose_accepts_the_file(tmp_path: Path) -> None:
 
 
 def test_a_broker_with_the_settings_of_compose_serves_each_port(tmp_path: Path) -> None:
-    """Where the checkout stands for the image: amqps, wss and https answer, and HTTP is alive."""
+    """Check that amqps, wss and https answer, and HTTP is alive; without the image itself."""
     authority = Authority()
     issued = authority.issue(SERVER_NAME)
     (tmp_path / "tls.crt").write_bytes(issued.chain)

@@ -12,7 +12,7 @@ from broker.app import App
 from broker.message import read_message
 from broker.net.log import configure_logging
 from broker.served_drain import ServedDrain
-from broker.service_manager import ServiceManager
+from broker.service_notifier import ServiceNotifier
 from broker.settings import MEMORY, given_settings
 from tests.support.embedded import consume
 from tests.support.frames import message
@@ -49,7 +49,7 @@ async def test_it_closes_the_listeners_and_ends(tmp_path: Path, holds: bool, tol
             fill(app)
             await consume(client, "q", count=1)
         over = asyncio.Event()
-        drain = ServedDrain(app, over.set, ServiceManager({}))
+        drain = ServedDrain(app, over.set, ServiceNotifier({}))
         app.container.drain.owner = drain
         drain.begin()
         async with asyncio.timeout(10):

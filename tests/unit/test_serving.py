@@ -142,7 +142,7 @@ def test_a_broker_whose_terminal_is_closed_stops_in_order(tmp_path: Path) -> Non
 
 
 @pytest.mark.requirement("OPS-16")
-def test_a_service_manager_is_told_of_start_reload_and_stop(tmp_path: Path) -> None:
+def test_a_service_notifier_is_told_of_start_reload_and_stop(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.settimeout(PATIENCE_S)
         manager.bind(str(tmp_path / "notify"))

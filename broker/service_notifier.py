@@ -17,8 +17,8 @@ READY: Final = "READY=1"
 STOPPING: Final = "STOPPING=1"
 
 
-class ServiceManager:
-    """The service manager at the socket that the environment names; without one, nothing is told.
+class ServiceNotifier:
+    """Tells the service manager at the socket that the environment names; without one, none.
 
     A name that begins with @ is an abstract one, which is no file.
     """

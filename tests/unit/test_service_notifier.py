@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.net.log import configure_logging
-from broker.service_manager import ServiceManager
+from broker.service_notifier import ServiceNotifier
 
 pytestmark = pytest.mark.requirement("OPS-16")
 
@@ -22,7 +22,7 @@ def test_the_state_is_told(tmp_path: Path, is_abstract: bool) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.settimeout(10)
         manager.bind(name.replace("@", "\0", 1) if is_abstract else name)
-        teller = ServiceManager({"NOTIFY_SOCKET": name})
+        teller = ServiceNotifier({"NOTIFY_SOCKET": name})
         teller.ready("serving")
         assert manager.recv(100) == b"READY=1\nSTATUS=serving"
         teller.stopping("bye")
@@ -32,13 +32,13 @@ def test_the_state_is_told(tmp_path: Path, is_abstract: bool) -> None:
 def test_without_a_manager_nothing_is_told() -> None:
     lines = io.StringIO()
     configure_logging("json", "info", lines)
-    ServiceManager({}).ready("serving")
+    ServiceNotifier({}).ready("serving")
     assert lines.getvalue() == ""
 
 
 def test_a_manager_that_is_not_there_is_logged(tmp_path: Path) -> None:
     lines = io.StringIO()
     configure_logging("json", "info", lines)
-    ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "none")}).ready("serving")
+    ServiceNotifier({"NOTIFY_SOCKET": str(tmp_path / "none")}).ready("serving")
     line = json.loads(lines.getvalue())
     assert (line["event"], line["message"]) == ("the service manager was not told", "READY=1")
