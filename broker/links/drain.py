@@ -183,17 +183,22 @@ class Drain(TimerCallback):
 
 
 def has_unfinished_work(peer: Peer) -> bool:
-    """Return whether a client holds deliveries, has a transaction with operations, or gets output.
+    """Return whether a client has begun something that it, or the broker, has not finished.
 
     JMS clients have a transaction declared at all times: an empty one is no work.
     """
     return (
         holds_messages(peer)
         or peer.transactions_memory() > 0
-        or peer.connection.partial_bytes > 0
+        or sends_a_delivery(peer)
         or peer.withholds()
         or peer.output_bytes() > 0
     )
+
+
+def sends_a_delivery(peer: Peer) -> bool:
+    """Return whether a part of a delivery has arrived, and the rest has not."""
+    return any(each.partial_deliveries > 0 for each in peer.connection.channels.mapped())
 
 
 def holds_messages(peer: Peer) -> bool:

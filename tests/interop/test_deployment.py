@@ -285,6 +285,7 @@ def test_every_volume_of_the_container_is_there_and_where_the_settings_look() ->
 
 def test_the_hook_before_the_stop_announces_the_drain(tmp_path: Path) -> None:
     """The command of the pod, as the kubelet runs it."""
+    pytest.importorskip("proton", reason="python-qpid-proton is not installed")
     password = tmp_path / "password"
     password.write_text("a 'long' $password\n")
     user = {"JMS_BROKER_USER": "admin", "JMS_BROKER_PASSWORD_FILE": str(password)}

@@ -192,6 +192,20 @@ def test_an_unsettled_delivery_is_waited_for(drained: Drained) -> None:
     assert drained.owner.told[-1] == "over, 0 unfinished"
 
 
+def test_a_message_that_arrives_in_parts_is_waited_for(drained: Drained) -> None:
+    client = drained.broker.session()
+    client.attach_sender()
+    payload = message(b"in two parts")
+    client.send(Transfer(delivery_id=0, tag=b"0", payload=payload[:9], more=True))
+    drained.finish()
+    drained.broker.advance(FINISH_MS // 2)
+    assert drained.owner.told == ["announced", "finishing"]
+    client.send(Transfer(delivery_id=None, tag=None, message_format=None, payload=payload[9:]))
+    drained.broker.advance(STILL)
+    drained.broker.advance(STILL)
+    assert (taken(drained.broker), drained.owner.told[-1]) == (1, "over, 0 unfinished")
+
+
 def test_a_response_that_is_not_settled_is_not_waited_for(drained: Drained) -> None:
     client = drained.broker.session()
     reply_to = Target(address=REPLY_TO)
