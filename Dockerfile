@@ -19,7 +19,7 @@ RUN apt-get update; \
 # Two environments: what builds, and what goes into the image, which has no pip. The client library
 # comes as C source. The secret is for those whose pip needs settings:
 # docker build --secret id=pip,src=pip.conf
-# ARROW=yes adds pyarrow, for Arrow streams over HTTP: 120 MB.
+# ARROW=yes adds pyarrow, for Arrow streams over HTTP: 170 MB.
 ARG ARROW=no
 COPY requirements-*.txt ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
