@@ -19,15 +19,21 @@ RUN apt-get update; \
 # Two environments: what builds, and what goes into the image, which has no pip. The client library
 # comes as C source. The secret is for those whose pip needs settings:
 # docker build --secret id=pip,src=pip.conf
-COPY requirements-http.txt requirements-client.txt requirements-postgresql.txt requirements-oauth.txt \
-     requirements-build.txt ./
+# ARROW=yes adds pyarrow, for Arrow streams over HTTP: 170 MB.
+ARG ARROW=no
+COPY requirements-*.txt ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    case "$ARROW" in \
+        yes) set -- -r requirements-arrow.txt ;; \
+        no) set -- ;; \
+        *) echo "ARROW is yes or no, not $ARROW" >&2; exit 2 ;; \
+    esac; \
     python3 -m venv tools; \
     python3 -m venv --without-pip /opt/jms-broker; \
     tools/bin/pip install --no-cache-dir --require-hashes -r requirements-build.txt; \
     tools/bin/pip wheel --no-cache-dir --require-hashes --no-deps --no-build-isolation \
         -w wheels -r requirements-http.txt \
-        -r requirements-client.txt -r requirements-postgresql.txt -r requirements-oauth.txt; \
+        -r requirements-client.txt -r requirements-postgresql.txt -r requirements-oauth.txt "$@"; \
     tools/bin/pip --python /opt/jms-broker/bin/python install --no-deps --no-index wheels/*.whl
 
 # What .dockerignore lets in, and no more.
@@ -40,6 +46,17 @@ RUN HATCH_BUILD_HOOKS_ENABLE=true \
         import asyncpg, proton; assert proton.SSL.present()'
 
 FROM ${BASE}
+ARG BASE
+ARG VERSION=0.1.0
+ARG REVISION=
+ARG CREATED=
+LABEL org.opencontainers.image.title="jms-broker" \
+      org.opencontainers.image.description="A JMS message broker that speaks AMQP 1.0" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION" \
+      org.opencontainers.image.created="$CREATED" \
+      org.opencontainers.image.base.name="$BASE"
 COPY --from=build /opt/jms-broker /opt/jms-broker
 RUN groupadd --gid 10001 jms-broker \
     && useradd --uid 10001 --gid jms-broker --no-create-home --shell /usr/sbin/nologin \
@@ -51,8 +68,8 @@ ENV PATH=/opt/jms-broker/bin:$PATH \
     JMS_BROKER_USERS_FILE=/var/lib/jms-broker/users
 WORKDIR /var/lib/jms-broker
 VOLUME /var/lib/jms-broker
-# The last three are for listeners that a settings file adds: amqps, ws, wss.
-EXPOSE 5672 5671 5673 5674
+# amqps, amqp, ws, wss and HTTP; all but amqp only if the settings have them.
+EXPOSE 5671 5672 5673 5674 8161
 # By number, so that an orchestrator sees that it is not root.
 USER 10001:10001
 HEALTHCHECK --interval=30s --timeout=10s --start-period=10s --retries=3 \

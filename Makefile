@@ -158,12 +158,13 @@ pins: $(STAMPS)/runtime
 	$(PIP_COMPILE) --group build -c requirements.txt -o requirements-build.txt
 	$(PIP_COMPILE) --extra client -c requirements-build.txt -o requirements-client.txt
 	$(PIP_COMPILE) --extra http -c requirements-build.txt -o requirements-http.txt
+	$(PIP_COMPILE) --extra arrow -c requirements-build.txt -c requirements-http.txt -o requirements-arrow.txt
 	$(PIP_COMPILE) --extra postgresql -c requirements-build.txt -o requirements-postgresql.txt
 	$(PIP_COMPILE) --extra oauth -c requirements-build.txt -o requirements-oauth.txt
-	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-http.txt \
+	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-arrow.txt \
 		-c requirements-client.txt -o requirements-spark.txt
 	mkdir -p build && echo 'pyspark<4.3' >build/oldest.txt
-	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-http.txt \
+	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-arrow.txt \
 		-c requirements-client.txt -c build/oldest.txt -o requirements-spark-oldest.txt
 	$(PIP_COMPILE) --group build --group dev -c requirements-build.txt -o requirements-test.txt
 	$(PIP_COMPILE) --group docs -c requirements-test.txt -o requirements-docs.txt
@@ -194,9 +195,9 @@ $(STAMPS)/tools: requirements-build.txt $(STAMPS)/runtime
 	@$(PINNED) -r requirements-build.txt
 	@touch $@
 
-$(STAMPS)/http: requirements-http.txt | $(STAMPS)/tools
-	@echo "installing what the HTTP fast path needs"
-	@$(PINNED) -r requirements-http.txt
+$(STAMPS)/http: requirements-http.txt $(wildcard requirements-arrow.txt) | $(STAMPS)/tools
+	@echo "installing what the HTTP server and its Arrow streams need"
+	@$(PINNED) $(addprefix -r ,$^)
 	@touch $@
 
 $(STAMPS)/test: requirements-test.txt $(STAMPS)/tools $(STAMPS)/http

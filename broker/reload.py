@@ -37,10 +37,10 @@ from broker.stats import RELOAD_FAILED, RELOADED
 AT_ONCE: Final = frozenset(
     {
         *("users_file", "allow_anonymous", "user", "password", "password_file", "plain"),
-        *("acl_file", "ownership", "log", "oauth"),
+        *("acl_file", "ownership", "log", "oauth", "drain"),
     }
 )
-"""Settings that apply from the reload on, to every login, right and line of the log."""
+"""Settings that apply from the reload on, to every login, right, line of the log, and drain."""
 
 FOR_NEW_CONNECTIONS: Final = frozenset(
     {

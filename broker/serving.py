@@ -22,6 +22,8 @@ from broker.journal import SWITCH_INTERVAL_S
 from broker.net.log import configure_logging
 from broker.net.trim import Trimmer
 from broker.reload import Reloading, reload
+from broker.served_drain import ServedDrain
+from broker.service_notifier import ServiceNotifier
 from broker.settings import Settings
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -30,9 +32,10 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 class Signals:
     """The handlers of the process's signals.
 
-    SIGTERM and SIGINT stop the broker in order, and end the process at once if they come again.
-    SIGHUP reloads the settings; where standard input was a terminal when the broker started, that
-    terminal has been closed, and the broker stops in order.
+    SIGTERM and SIGINT stop the broker in order, and end the process at once if they come again. If
+    the settings say so, SIGTERM first drains a broker that is ready. SIGHUP reloads the settings;
+    where standard input was a terminal when the broker started, that terminal has been closed, and
+    the broker stops in order.
     """
 
     def __init__(self, app: App, load: Callable[[], Settings], *, on_terminal: bool) -> None:
@@ -41,6 +44,10 @@ class Signals:
         self._on_terminal: Final = on_terminal
         self._is_up = False
         self._must_reload = False
+        self._is_stopping = False
+        self._notifier: Final = ServiceNotifier()
+        self._drain: Final = ServedDrain(app, self._drained, self._notifier)
+        app.container.drain.owner = self._drain
         self.reason = ""
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -55,6 +62,7 @@ class Signals:
         self._is_up = True
         if self._must_reload:
             reload(self._app, self._load)
+        self._notifier.ready(_status(self._app))
 
     def ignore(self, loop: asyncio.AbstractEventLoop) -> None:
         """Ignore signals from now on: a stop that is complete must not look like a crash."""
@@ -64,11 +72,21 @@ class Signals:
                 signal.signal(number, signal.SIG_IGN)
 
     def _stop(self, name: str) -> None:
-        if self._app.ended.is_set():
+        if self._is_stopping or self._app.ended.is_set():
             os._exit(1)
-        self._end(name)
+        self._is_stopping = True
+        self.reason = name
+        drains = name == signal.SIGTERM.name and self._app.settings.drain.on_sigterm
+        if drains and self._is_up:
+            self._drain.begin()
+        else:
+            self._end(name)
+
+    def _drained(self) -> None:
+        self._end(self.reason or "drained")
 
     def _end(self, reason: str) -> None:
+        self._notifier.stopping(f"stopping: {reason}")
         self.reason = reason
         self._app.ended.set()
 
@@ -76,9 +94,15 @@ class Signals:
         if not self._on_terminal:
             self._must_reload = True
             if self._is_up:
+                self._notifier.reloading()
                 reload(self._app, self._load)
+                self._notifier.ready(_status(self._app))
         elif not self._app.ended.is_set():
             self._end("SIGHUP: the terminal was closed")
+
+
+def _status(app: App) -> str:
+    return f"serving at {app.url()}"
 
 
 def ready_line(app: App) -> str:

@@ -1,18 +1,15 @@
 """The settings of a broker: their sources, their types, and the errors of wrong ones.
 
-The only reader of configuration. Later sources win: the defaults here, the
-TOML file, environment variables `JMS_BROKER_<NAME>`, the command line. A
-setting that is unknown or bad stops the start; nothing is guessed.
+The only reader of configuration. Later sources win: the defaults here, the TOML file, those of
+`conf.d` beside it, environment variables `JMS_BROKER_<NAME>`, the command line. A setting that is
+unknown or bad stops the start; nothing is guessed.
 `config/broker.toml` shows every setting; a test holds the two together.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import tomllib
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
@@ -36,23 +33,28 @@ from pydantic_settings import SettingsError as UnreadableVariable
 
 from broker.address_settings import AddressSettings, GeneralAddressSettings, NodeSettings
 from broker.audit_settings import AuditSettings
+from broker.drain_settings import DrainSettings
 from broker.http_settings import HttpSettings
 from broker.listener_settings import FIRST, ListenerSettings
 from broker.machine import LEAST
 from broker.oauth_settings import OauthSettings
 from broker.setting_types import UINT_MAX, Count, Number, Uint
+from broker.settings_errors import (
+    ENVIRONMENT_PREFIX,
+    FILE_SUFFIX,
+    Places,
+    complaints,
+    shown,
+    unknown,
+)
+from broker.settings_files import UnreadableFile, WrittenSettings, read_files, secrets_of
 from broker.tls_settings import TlsSettings
-
-ENVIRONMENT_PREFIX: Final = "JMS_BROKER_"
 
 OTHER_VARIABLES: Final = frozenset(
     {"JMS_BROKER_CONFIG", "JMS_BROKER_URL", "JMS_BROKER_CA", "JMS_BROKER_CERT", "JMS_BROKER_KEY"}
 )
 """Variables of the command line that are no settings: the settings file, and a broker's URL with
 the files for TLS."""
-
-NEAREST: Final = 5
-"""Known settings that the error of an unknown one names: all 50 would hide the right one."""
 
 BALLAST_MIN: Final = 1024 * 1024
 """Minimum bytes of a ballast: with less a store could not even begin a new log."""
@@ -202,6 +204,7 @@ class Settings(GeneralAddressSettings):
 
     http: HttpSettings = HttpSettings()
     audit: AuditSettings = AuditSettings()
+    drain: DrainSettings = DrainSettings()
     log: LogSettings = LogSettings()
     address: tuple[AddressSettings, ...] = ()
     queue: tuple[NodeSettings, ...] = ()
@@ -284,7 +287,7 @@ class Settings(GeneralAddressSettings):
     def _audit_has_a_place(self) -> Settings:
         if self.audit.enabled is True and self.audit_folder() is None:
             raise ValueError(
-                f"audit.enabled = true, and store = {_shown('store', self.store)} has no folder for"
+                f"audit.enabled = true, and store = {shown('store', self.store)} has no folder for"
                 " the records: set audit.directory"
             )
         if self.audit.messages and self.audit_folder() is None:
@@ -316,28 +319,43 @@ class _Variables(EnvSettingsSource):
         nested = {name: value for name, value in env_vars.items() if name.lower() not in own}
         return super().explode_env_vars(field_name, field, nested)
 
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        found = dict(super()._load_env_vars())
+        secrets = secrets_of(os.environ, SECRETS)
+        return found | {name.lower(): value for name, value in secrets.items()}
+
 
 def load_settings(config: Path | None = None, **overrides: object) -> Settings:
-    """Return the settings in force: `overrides` that are not None, environment, file, defaults.
+    """Return the settings in force: `overrides` that are not None, environment, files, defaults.
 
-    Raises SettingsError, whose text names every wrong key, its value, where it
-    comes from, and what is allowed.
+    The files are `config` and those of `conf.d` beside it. Raises SettingsError, whose text names
+    every wrong key, its value, where it comes from, and what is allowed.
     """
+    return load_with_places(config, **overrides)[0]
+
+
+def load_with_places(config: Path | None, **overrides: object) -> tuple[Settings, Places]:
+    """Return the settings as `load_settings` does, and what finds the source of each."""
     chosen = {name: value for name, value in overrides.items() if value is not None}
-    written = _read_file(config) if config is not None else {}
     _refuse_unknown_variables(os.environ)
-    sources = (
-        InitSettingsSource(Settings, chosen),
-        _Variables(Settings),
-        InitSettingsSource(Settings, written),
-    )
     try:
-        return Settings(_build_sources=(sources, {}))
+        written = read_files(config) if config is not None else WrittenSettings()
+    except UnreadableFile as error:
+        raise SettingsError(str(error)) from None
+    places = Places(chosen, os.environ, written.files)
+    try:
+        sources = (
+            InitSettingsSource(Settings, chosen),
+            _Variables(Settings),
+            InitSettingsSource(Settings, written.values),
+        )
+        return Settings(_build_sources=(sources, {})), places
+    except UnreadableFile as error:
+        raise SettingsError(str(error)) from None
     except UnreadableVariable as error:
         raise SettingsError(_not_json(error, os.environ)) from None
     except ValidationError as error:
-        places = _Places(chosen, os.environ, config)
-        raise SettingsError("\n".join(_complaints(error, places))) from None
+        raise SettingsError(_told(error, places)) from None
 
 
 def given_settings(**given: object) -> Settings:
@@ -349,18 +367,13 @@ def given_settings(**given: object) -> Settings:
     try:
         return Settings(_build_sources=(sources, {}))
     except ValidationError as error:
-        places = _Places(given, {}, None, given_by="argument")
-        raise SettingsError("\n".join(_complaints(error, places))) from None
+        raise SettingsError(_told(error, Places(given, {}, given_by="argument"))) from None
 
 
-def _read_file(config: Path) -> dict[str, object]:
-    try:
-        with config.open("rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise SettingsError(f"{config}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{config}: not TOML: {error}") from None
+def _told(error: ValidationError, places: Places) -> str:
+    """Return the errors of wrong settings, one in a line."""
+    found = complaints(error, places, fields=Settings.model_fields, known_in=KNOWN_IN)
+    return "\n".join(found)
 
 
 TABLES: Final[Mapping[str, type[BaseModel]]] = {
@@ -369,8 +382,14 @@ TABLES: Final[Mapping[str, type[BaseModel]]] = {
     "tls": TlsSettings,
     "oauth": OauthSettings,
     "audit": AuditSettings,
+    "drain": DrainSettings,
 }
 """The tables whose settings are environment variables, too."""
+
+
+SECRETS: Final = frozenset({f"{ENVIRONMENT_PREFIX}STORE"})
+"""Variables of settings that may contain a password, and have no setting for its file: another
+variable, with FILE_SUFFIX at its end, may name a file that contains the value."""
 
 
 def variable_names() -> set[str]:
@@ -383,26 +402,19 @@ def variable_names() -> set[str]:
 
 
 def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
-    known = variable_names() | OTHER_VARIABLES
-    unknown = [
+    known = variable_names() | OTHER_VARIABLES | {f"{name}{FILE_SUFFIX}" for name in SECRETS}
+    wrong = [
         name
         for name in environment
         if name.upper().startswith(ENVIRONMENT_PREFIX) and name.upper() not in known
     ]
-    if unknown:
+    if wrong:
         lines = [
-            f"{name} = {_shown(name, environment[name])}:"
-            f" {_unknown(name, known, prefix=ENVIRONMENT_PREFIX)}"
-            for name in unknown
+            f"{name} = {shown(name, environment[name])}:"
+            f" {unknown(name, known, prefix=ENVIRONMENT_PREFIX)}"
+            for name in wrong
         ]
         raise SettingsError("\n".join(lines))
-
-
-def _shown(name: str, value: object) -> str:
-    """Return the value as an error may print it: without secrets."""
-    if "pass" in name.lower():
-        return "***"
-    return re.sub(r"://.*@", "://***@", repr(value))
 
 
 def _not_json(error: UnreadableVariable, environment: Mapping[str, str]) -> str:
@@ -419,48 +431,6 @@ def _not_json(error: UnreadableVariable, environment: Mapping[str, str]) -> str:
     return f"environment: {error}"
 
 
-def _unknown(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """Return the error for an unknown setting: at most NEAREST of the `known`, nearest first.
-
-    `prefix` is what all names begin with: it makes none of them nearer than another.
-    """
-    bare = {each.removeprefix(prefix): each for each in sorted(known)}
-    wanted = name.upper().removeprefix(prefix) if prefix else name
-    likely = [bare[each] for each in get_close_matches(wanted, bare, n=NEAREST)]
-    others = [bare[each] for each in get_close_matches(wanted, bare, n=NEAREST, cutoff=0.0)]
-    if not likely:
-        return f"unknown setting; the nearest are {', '.join(others)}"
-    also = f" Near it are also {', '.join(likely[1:])}" if likely[1:] else ""
-    return f"unknown setting; did you mean {likely[0]}?{also}"
-
-
-class _Places:
-    """Finds the source of each setting's value, in the order in which sources win."""
-
-    def __init__(
-        self,
-        chosen: Mapping[str, object],
-        environment: Mapping[str, str],
-        config: Path | None,
-        *,
-        given_by: str = "command line",
-    ) -> None:
-        self._chosen = chosen
-        self._given_by = given_by
-        self._variables = {name.upper(): name for name in environment}
-        self._config = config
-
-    def of(self, path: tuple[int | str, ...]) -> str:
-        """Return the place of the setting at `path`, as an operator would look for it."""
-        if path[0] in self._chosen:
-            return self._given_by
-        for length in (len(path), 1):
-            name = ENVIRONMENT_PREFIX + "_".join(str(part).upper() for part in path[:length])
-            if name in self._variables:
-                return self._variables[name]
-        return str(self._config) if self._config is not None else "defaults"
-
-
 KNOWN_IN: Final[dict[str, Iterable[str]]] = {
     **{table: settings.model_fields for table, settings in TABLES.items()},
     "listener": ListenerSettings.model_fields,
@@ -468,28 +438,3 @@ KNOWN_IN: Final[dict[str, Iterable[str]]] = {
     "queue": NodeSettings.model_fields,
     "topic": NodeSettings.model_fields,
 }
-
-
-def _complaints(error: ValidationError, places: _Places) -> Iterable[str]:
-    """Return one line for each wrong setting."""
-    for problem in error.errors(include_url=False):
-        path = problem["loc"]
-        message = problem["msg"].removeprefix("Value error, ")
-        if not path:  # a rule between settings
-            yield message
-            continue
-        if problem["type"] == "extra_forbidden":
-            known = KNOWN_IN[str(path[0])] if len(path) > 1 else Settings.model_fields
-            allowed = _unknown(str(path[-1]), known)
-        else:
-            allowed = message
-        shown = _shown(str(path[-1]), problem["input"])
-        yield f"{places.of(path)}: {_dotted(path)} = {shown}: {allowed}"
-
-
-def _dotted(path: tuple[int | str, ...]) -> str:
-    """Return a path such as `address[0].pattern`."""
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return text.removeprefix(".")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.address_settings import NAMES
-from broker.settings import ENVIRONMENT_PREFIX
+from broker.settings_errors import ENVIRONMENT_PREFIX
 from config.settings_texts import FILE, ROOT, TABLES
 
 PAGE: Final = ROOT / "docs" / "reference" / "configuration.md"
@@ -23,12 +23,20 @@ TABLE: Final = re.compile(r"^#(\[\w+\]|\[\[\w+\]\])$")
 
 HEADER: Final = """# Configuration
 
-The broker reads its settings from three places; a later one overrides an earlier one:
+The broker reads its settings from four places; a later one overrides an earlier one:
 
 1. A TOML file that `jms-broker serve --config FILE` or the variable `JMS_BROKER_CONFIG` names.
    `config/broker.toml` shows every setting with its default.
-2. Environment variables. Each setting has one, which the tables name.
-3. Options of `jms-broker serve`: `--bind`, `--port`, `--store`.
+2. The files `*.toml` of the folder `conf.d` beside it, in the order of their names. Tables are
+   merged setting by setting, and lists of tables, such as `[[listener]]`, are appended.
+3. Environment variables. Each setting has one, which the tables name; `[tls] certificate` is
+   `JMS_BROKER_TLS_CERTIFICATE`. A list of tables is JSON, in one variable.
+4. Options of `jms-broker serve`: `--bind`, `--port`, `--store`.
+
+Secrets can be in files, as containers mount them: `JMS_BROKER_PASSWORD_FILE` for the password of
+the first user, `JMS_BROKER_TLS_KEY_PASSWORD_FILE` for that of a TLS key, and
+`JMS_BROKER_STORE_FILE` for the URL of a PostgreSQL store with a password in it. The file contains
+nothing but the value; a newline at its end is left out.
 
 Times are milliseconds unless the name ends with `_s`, sizes are bytes, and 0 means no limit
 unless the text says otherwise. If a setting is unknown or has a wrong value, the broker does not
@@ -48,7 +56,25 @@ $ jms-broker serve --config broker.toml
 ready amqp://127.0.0.1:5672 store=memory pid=…
 ```
 
-SIGHUP reloads the file ([Service](../operations/service.md)). Settings that can differ between
+`jms-broker config show` prints the settings that a broker would have here, without secrets:
+
+```console
+$ mkdir conf.d && echo 'credit = 100' > conf.d/10-credit.toml
+$ JMS_BROKER_LOG_LEVEL=debug jms-broker config show --config broker.toml --origin
+setting	value	origin
+…
+credit	100	conf.d/10-credit.toml
+…
+default_kind	topic	broker.toml
+…
+log.level	debug	JMS_BROKER_LOG_LEVEL
+…
+```
+
+`jms-broker config schema` prints a JSON Schema of the settings file. Editors with a language server
+for TOML, such as taplo, check and complete settings with it.
+
+SIGHUP reloads the files ([Service](../operations/service.md)). Settings that can differ between
 addresses are on [a page of their own](address-settings.md).
 
 The command `make references` writes this page from `config/broker.toml`.

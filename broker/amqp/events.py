@@ -157,6 +157,9 @@ class IncomingOwner:
     def credit_low(self) -> None:
         """Grant credit if possible: half of the credit that was granted is used up."""
 
+    def take_back_credit(self) -> None:
+        """Take back unused credit: the broker drains. Requests that end work keep theirs."""
+
     @abstractmethod
     def incoming_ended(self, closed: bool) -> None:
         """Handle the end of the link; `closed` if the peer sent detach(closed=true)."""

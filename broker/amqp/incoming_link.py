@@ -158,6 +158,7 @@ class IncomingLink(Link):
                 within = txn_id_of(transfer, data, at)
                 postings = self.session.connection.partial_postings
                 postings[within] = postings.get(within, 0) + 1
+            self.session.partial_deliveries += 1
             self._partial = Partial(
                 transfer.delivery_id,
                 settles_second=self.settles_second and transfer.rcv_settle_mode != RCV_FIRST,
@@ -314,6 +315,7 @@ class IncomingLink(Link):
         if partial is None:
             return
         self._partial = None
+        self.session.partial_deliveries -= 1
         connection = self.session.connection
         connection.hold_partial(-partial.held)
         if partial.intake is not None:

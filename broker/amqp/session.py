@@ -85,6 +85,7 @@ class Session:
         self.unsettled_out: Final = UnsettledDeliveries()
         self.accepted: Final = AcceptedRange()
         self.unfinished: list[OutgoingLink] = []
+        self.partial_deliveries: i64 = 0  # of which a part has arrived
         self.echo_due_ms: i64 = NO_ECHO
         self._unsettled_in: Final[dict[int, IncomingLink]] = {}
         self._expected_delivery_id: i64 = -1

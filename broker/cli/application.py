@@ -15,11 +15,13 @@ from broker.cli.audit import audit
 from broker.cli.backup import backup
 from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.commands import ARGUMENTS, Commands
+from broker.cli.config import config as configuration
 from broker.cli.conformance import conformance
 from broker.cli.connections import connections
 from broker.cli.context import apply_context, context
 from broker.cli.definitions import definitions
 from broker.cli.doctor import STATUSES, doctor
+from broker.cli.drain import drain
 from broker.cli.embed import embed
 from broker.cli.ending import EXIT_STATUSES, fail
 from broker.cli.events import events
@@ -99,6 +101,7 @@ application.command()(embed)
 application.command()(backup)
 application.command(epilog=EXIT_STATUSES)(reload)
 application.command(epilog=STATUSES)(doctor)
+application.command(epilog=EXIT_STATUSES)(drain)
 
 
 @application.command()
@@ -137,6 +140,7 @@ application.add_typer(users, name="user")
 application.add_typer(acl, name="acl")
 application.add_typer(audit, name="audit")
 application.add_typer(tls, name="tls")
+application.add_typer(configuration, name="config")
 application.add_typer(nodes, name="node")
 application.add_typer(connections, name="connection")
 application.add_typer(queued, name="message")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final, cast
 from urllib.parse import quote, urlunsplit
 
-from proton import Link, Message, int32
+from proton import ConnectionException, Link, Message, int32
 from proton.reactor import LinkOption
 from proton.utils import BlockingConnection, SendException
 
@@ -152,6 +152,14 @@ class Requests:
             if refusal.status == NOT_FOUND:
                 return None
             raise
+
+    def connection_has_ended(self) -> bool:
+        """Ask the broker for its state; return whether the connection has ended instead."""
+        try:
+            self.ask("READ", "broker", "broker")
+        except ConnectionException:
+            return True
+        return False
 
 
 @contextmanager

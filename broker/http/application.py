@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from broker.http.access import CHALLENGE, UNAUTHORIZED
+from broker.http.streams import BrokenOff
 from broker.management.request import BAD_REQUEST, BUSY, CONFLICT, FAILED, GONE, NOT_FOUND, Refused
 from broker.routing.errors import (
     LeaseFenced,
@@ -30,10 +31,6 @@ STATUS: Final[dict[type[Exception], int]] = {
     LeaseGone: GONE,
 }
 """Status codes by error of routing. Any other error means a bad argument (400)."""
-
-
-class BrokenOff(Exception):  # noqa: N818 - an event, reported to the operator
-    """A stream that cannot be finished. The text says why."""
 
 
 def application(routes: Sequence[BaseRoute]) -> Starlette:

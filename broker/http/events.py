@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.http.streams import Batches
+from broker.http.arrow_streams import Batches
 from storage.api import Store
 from storage.events import (
     EVENT_COLUMNS,

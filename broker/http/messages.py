@@ -16,8 +16,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.http.application import BrokenOff
-from broker.http.streams import Batches
+from broker.http.arrow_streams import Batches
+from broker.http.streams import BrokenOff
 from broker.large_body import LargeBody
 from broker.large_body_store import LargeBodyStore
 from broker.links.container import Container

@@ -8,14 +8,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from broker.http import events, messages
 from broker.http.access import Visitor
 from broker.http.arguments import Arguments
+from broker.http.arrow import NO_ARROW, ArrowAnswers, arrow_of
 from broker.http.site import Site, Work
-from broker.http.streams import ArrowStream
 from broker.links.access import BROWSE, LEASE, lease_resource, node_resource, subscription_resource
 from broker.management.messages import queue_of
-from broker.management.request import BAD_REQUEST, Refused
+from broker.management.request import BAD_REQUEST, NOT_IMPLEMENTED, Refused
 from broker.routing.addresses.identity import identity_in
 from broker.routing.batches.lease_batch import SLICES_MAX
 from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
@@ -41,8 +40,7 @@ class Readings:
         self._site: Final = site
         self._container: Final = site.container
         self._store: Final = site.store
-        self._streams: Final = site.streams
-        self._reading: Final = messages.Reading(site.container)
+        self._arrow: Final = arrow_of(site.container, site.store, site.streams)
 
     def routes(self) -> list[Route]:
         """Return the routes of all paths."""
@@ -61,6 +59,7 @@ class Readings:
         return JSONResponse({"first": first, "last": last})
 
     async def _events(self, request: Request, visitor: Visitor) -> Response:
+        answers = self._answers()
         visitor.demand(VIEW, EVENT_LOG)
         asked = _arguments(request, "behind", "until", "address", "kind")
         address, kind = asked.text("address", ""), asked.one_of("kind", KINDS)
@@ -68,16 +67,15 @@ class Readings:
         if not until:
             # rows added during the stream are left to the next request
             _, until = await self._store.event_bounds()
-        batches = events.batches(
-            self._store,
+        return answers.events(
             behind=behind,
             until=until,
             address=self._container.router.prefixes.canonical(address) if address else "",
             kind=kind,
         )
-        return ArrowStream(self._streams, events.SCHEMA, batches)
 
     async def _lease(self, request: Request, visitor: Visitor) -> Response:
+        answers = self._answers()
         asked = _arguments(request, "lease", "fencing_token", "batch", "slice")
         leases = self._container.router.leases
         name = asked.text("lease")
@@ -93,13 +91,14 @@ class Readings:
             asked.number("batch"),
             index=asked.number("slice", high=SLICES_MAX - 1),
         )
-        return ArrowStream(self._streams, messages.SCHEMA, self._reading.held(entries))
+        return answers.held(entries)
 
     async def _browse(self, request: Request, visitor: Visitor) -> Response:
+        answers = self._answers()
         asked = _arguments(request, *NODE, "slice", "slices", "arrived_until_ms", "selector")
         slices = asked.number("slices", 1, low=1, high=SLICES_MAX)
         selector = asked.text("selector", "")
-        batches = self._reading.browse(
+        return answers.browse(
             self._queue(asked, visitor),
             part=BrowseSlice(
                 index=asked.number("slice", 0, high=slices - 1),
@@ -108,7 +107,12 @@ class Readings:
             ),
             wanted=ConsumerFilter(parse_selector(selector)) if selector else None,
         )
-        return ArrowStream(self._streams, messages.SCHEMA, batches)
+
+    def _answers(self) -> ArrowAnswers:
+        """Return what makes Arrow streams. Raise Refused without pyarrow."""
+        if self._arrow is None:
+            raise Refused(NOT_IMPLEMENTED, NO_ARROW)
+        return self._arrow
 
     def _queue(self, asked: Arguments, visitor: Visitor) -> Queue:
         """Return the queue of the address or subscription; Refused unless exactly one is given.

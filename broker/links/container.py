@@ -33,6 +33,7 @@ from broker.journal import Journal
 from broker.large_body_store import LargeBodyStore
 from broker.links.access import USE, Right
 from broker.links.authenticator import Authenticator
+from broker.links.drain import Drain
 from broker.links.login_expiries import LoginExpiries
 from broker.links.memory_guard import MemoryGuard
 from broker.links.rights_review import RightsReview
@@ -213,6 +214,7 @@ class Container:
         self.rights_review: Final = RightsReview(self)
         self.user_limits: Final = UserLimitChecks(self)
         self.login_expiries: Final = LoginExpiries(self)
+        self.drain: Final = Drain(self)
         self._peers: Final[dict[str, list[Peer]]] = {}
         self._links: Final[dict[tuple[str, str, bool], LinkRegistration]] = {}
         self._next_peer: i64 = 0
@@ -300,6 +302,10 @@ class Container:
             for peer in list(holders):
                 peer.connection.close(fault)
 
+    def is_draining(self) -> bool:
+        """Return whether clients are to leave this broker alone: it drains, or is stopping."""
+        return self.closing or self.drain.is_announced
+
     def peers(self) -> list[Peer]:
         """Return every open connection, in no order."""
         return [peer for holders in self._peers.values() for peer in holders]
@@ -313,6 +319,11 @@ class Container:
         return len(self._links)
 
     # -- links
+
+    def check_attach(self, peer: Peer, link: Link, *, incoming: bool) -> None:
+        """Raise LinkFault if the broker drains, or if the user of `peer` has too many links."""
+        self.drain.check_attach()
+        self.user_limits.check_link(peer, link, incoming=incoming)
 
     def claim_link(
         self, container_id: str, link: Link, node: Node | None, *, incoming: bool

@@ -82,7 +82,7 @@ class CreditedProducer(Producer):
         shortage = None if policy is None else policy.shortage()
         if policy is not None and shortage is not None:
             shortage.wait(self)
-            if shortage is policy.memory.producers:
+            if shortage is policy.memory.producers or shortage is policy.draining:
                 self._trickle()
             return
         quota = self._quota()
@@ -145,18 +145,42 @@ class CreditedProducer(Producer):
         self.narrow()
 
     def _trickle(self) -> bool:
-        """Grant one credit if the client holds deliveries: it may have to send before settling.
+        """Grant one credit if the client has to end work: it may have to send for that.
 
         Return whether it does, and has no credit.
         """
         node = self.node
-        if self._link.credit > 0 or not self._peer.holds_unsettled():
+        if self._link.credit > 0 or not self._has_to_end_work():
             return False
         if node is not None and node.credit_pool is not None:
             node.credit_pool.grant_one(self)
         else:
             self.grant(1)
         return True
+
+    def _has_to_end_work(self) -> bool:
+        """Return whether the client may have to send before it settles, or before it commits.
+
+        A transaction counts only while the broker drains: else it can wait, up to its timeout.
+        """
+        if self._peer.holds_unsettled():
+            return True
+        policy = self._policy
+        is_draining = policy is not None and policy.draining is not None
+        return is_draining and self._peer.transactions_memory() > 0
+
+    def take_back(self) -> None:
+        """Take back unused credit: the broker drains. Requests to the broker keep theirs.
+
+        Credit that counts as room of its node is asked for instead, so that the count stays right.
+        """
+        if self._policy is None:
+            return
+        if self.node is not None and self.node.credit_pool is not None:
+            self._link.recall()
+        else:
+            self._link.grant(0)
+        self.resume()
 
     def wait_for_nothing(self) -> None:
         """Grant credit despite shortages: requests to the broker may be what ends them."""

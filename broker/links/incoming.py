@@ -160,6 +160,9 @@ class ProducerEndpoint(IncomingOwner):
         stage.join(self._credit)
         return stage
 
+    def take_back_credit(self) -> None:
+        self._credit.take_back()
+
     def address(self) -> str:
         """Return the address that this link sends to, empty for the anonymous relay."""
         return "" if self._node is None else self._node.address

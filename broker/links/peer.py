@@ -325,6 +325,7 @@ class Peer(ConnectionOwner):
         try:
             if container.closing:
                 raise ConnectionFault(CONNECTION_FORCED, "the broker is stopping")
+            container.drain.check_open()
             if "\0" in open.container_id:
                 raise ConnectionFault(INVALID_FIELD, "a container-id has no NUL")
             self.claim = claim_of(open)
@@ -365,7 +366,7 @@ class Peer(ConnectionOwner):
 
     def incoming_attached(self, link: IncomingLink, attach: Attach) -> None:
         try:
-            self.container.user_limits.check_link(self, link, incoming=True)
+            self.container.check_attach(self, link, incoming=True)
             if isinstance(attach.target, Coordinator):
                 LinkCoordinator(self, link, self._all_transactions()).attach(attach)
                 return
@@ -380,7 +381,7 @@ class Peer(ConnectionOwner):
 
     def outgoing_attached(self, link: OutgoingLink, attach: Attach) -> None:
         try:
-            self.container.user_limits.check_link(self, link, incoming=False)
+            self.container.check_attach(self, link, incoming=False)
             if attach.has_unsettled and attach.incomplete_unsettled:
                 raise LinkFault(NOT_IMPLEMENTED, "resuming deliveries")
             self._needed = []

@@ -84,6 +84,7 @@ class ServiceNode(Consumable):
             context=self.context,
             owner=self.owner,
         )
+        queue.state.is_of_broker = True
         queue.attach_consumer(consumer)
         self._peer.replies[self._reply_to] = queue
         return queue

@@ -22,6 +22,7 @@ from broker.management.configuration import Configuration, ConfigurationSource
 from broker.management.connections import Connections, Links
 from broker.management.definition import DefinitionKind
 from broker.management.definitions import Definitions
+from broker.management.drains import DrainEntity
 from broker.management.entity import Caller, Denied, Entity, Operation
 from broker.management.events import Events
 from broker.management.later import LATER_MAX, Later, Spawn, Told
@@ -142,7 +143,7 @@ class Management(Service):
         if accounts is not None:
             entities.append(UserEntity(accounts, router))
         if settings is not None:
-            entities.append(Configuration(settings))
+            entities += [Configuration(settings), DrainEntity(container)]
         if spawn is not None:
             context = AclContext(logins=accounts, listeners=listeners)
             entities += [AclEntity(container, context), RoleEntity(container)]

@@ -17,6 +17,7 @@ from broker.management.stretches import in_portions
 BROKER: Final = "broker"
 
 RUNNING: Final = "running"
+DRAINING: Final = "draining"
 STOPPING: Final = "stopping"
 
 
@@ -113,7 +114,7 @@ class Overview(Entity):
             type=BROKER,
             version=str(container.product.get("version", "")),
             build=str(container.product.get("build", "")),
-            state=STOPPING if container.closing else RUNNING,
+            state=_state(container),
             started_at=self._started_at,
             uptime_ms=int(container.clock.now_ms()) - self._began_ms,
             queues=len(router.queues),
@@ -131,3 +132,9 @@ class Overview(Entity):
             memory_used=int(router.memory.total()),
             counters=container.stats.as_dict(),
         )
+
+
+def _state(container: Container) -> str:
+    if container.closing:
+        return STOPPING
+    return DRAINING if container.is_draining() else RUNNING

@@ -6,6 +6,8 @@ a broker with the image's settings.
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from broker import __version__
 from broker.settings import variable_names
 from tests.interop import container
 from tests.interop.broker_process import ROOT, BrokerProcess, command, environment
@@ -90,6 +93,35 @@ def test_what_every_command_needs_is_installed() -> None:
     )
 
 
+@pytest.mark.requirement("OPS-16")
+def test_pyarrow_is_installed_only_if_asked_for() -> None:
+    assert "ARROW=no" in BUILD.all("ARG")
+    (step,) = [text for text in BUILD.all("RUN") if "requirements-arrow.txt" in text]
+    assert "yes) set -- -r requirements-arrow.txt ;;" in step
+    assert "requirements-arrow.txt" not in step.replace("yes) set -- -r requirements-arrow.txt", "")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needs = {name: " ".join(needed) for name, needed in extras["optional-dependencies"].items()}
+    assert "pyarrow" not in needs["http"]
+    assert "pyarrow" in needs["arrow"]
+
+
+@pytest.mark.requirement("OPS-16")
+def test_the_labels_say_what_the_image_is() -> None:
+    labels = dict(each.split("=", 1) for each in shlex.split(FINAL.last("LABEL")))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    prefix = "org.opencontainers.image"
+    assert labels == {
+        f"{prefix}.title": project["name"],
+        f"{prefix}.description": project["description"],
+        f"{prefix}.licenses": project["license"],
+        f"{prefix}.version": "$VERSION",
+        f"{prefix}.revision": "$REVISION",
+        f"{prefix}.created": "$CREATED",
+        f"{prefix}.base.name": "$BASE",
+    }
+    assert f"VERSION={__version__}" in FINAL.all("ARG")
+
+
 def test_nothing_is_installed_in_the_final_stage_but_a_user() -> None:
     (run,) = FINAL.all("RUN")
     assert "apt-get" not in run
@@ -126,7 +158,10 @@ def test_what_the_wheel_is_built_from_reaches_the_build_and_nothing_else_does() 
     targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
     wheel = targets["targets"]["wheel"]
     packages = wheel.get("only-include") or wheel["packages"]
-    pins = [name for text in BUILD.all("COPY") for name in text.split() if name.endswith(".txt")]
+    pins = [
+        name for text in BUILD.all("RUN") for name in re.findall(r"requirements-\w+\.txt", text)
+    ]
+    assert BUILD.all("COPY")[0] == "requirements-*.txt ./"
     assert {line[1:] for line in rest if line.startswith("!")} == {
         *packages,
         *pins,
@@ -264,7 +299,7 @@ class TestBuilt:
         assert image.config["Volumes"] == {DATA: {}}
         assert image.config["WorkingDir"] == DATA
         assert image.config["ExposedPorts"] == {
-            f"{port}/tcp": {} for port in (5671, 5672, 5673, 5674)
+            f"{port}/tcp": {} for port in (5671, 5672, 5673, 5674, 8161)
         }
         assert image.texts("Entrypoint") == ["jms-broker"]
         assert image.texts("Cmd") == ["serve"]

@@ -5,10 +5,11 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,7 +25,7 @@ PATIENCE_S = 30.0
 class Process:
     """A `jms-broker serve` with a settings file, and a log file beside it."""
 
-    def __init__(self, folder: Path, standard_input: int) -> None:
+    def __init__(self, folder: Path, standard_input: int, variables: Mapping[str, str]) -> None:
         self.config = folder / "broker.toml"
         self.log = folder / "log"
         if not self.config.exists():
@@ -44,6 +45,7 @@ class Process:
                     "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
                     "PATH": os.environ.get("PATH", ""),
                     "JMS_BROKER_LOG_FORMAT": "json",
+                    **variables,
                 },
             )
         assert self.process.stdout is not None
@@ -67,9 +69,13 @@ class Process:
 
 
 @contextmanager
-def served(folder: Path, standard_input: int = subprocess.DEVNULL) -> Iterator[Process]:
+def served(
+    folder: Path,
+    standard_input: int = subprocess.DEVNULL,
+    variables: Mapping[str, str] | None = None,
+) -> Iterator[Process]:
     """Run a broker, and kill it at the end of the block."""
-    running = Process(folder, standard_input)
+    running = Process(folder, standard_input, variables or {})
     try:
         yield running
     finally:
@@ -133,3 +139,31 @@ def test_a_broker_whose_terminal_is_closed_stops_in_order(tmp_path: Path) -> Non
         os.close(master)
         os.close(terminal)
     assert told[2:] == ["SIGHUP: the terminal was closed"] * 2
+
+
+@pytest.mark.requirement("OPS-16")
+def test_a_service_notifier_is_told_of_start_reload_and_stop(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.settimeout(PATIENCE_S)
+        manager.bind(str(tmp_path / "notify"))
+        variables = {
+            "NOTIFY_SOCKET": str(tmp_path / "notify"),
+            "JMS_BROKER_DRAIN_ON_SIGTERM": "true",
+            "JMS_BROKER_DRAIN_ANNOUNCE_MS": "0",
+        }
+        with served(tmp_path, variables=variables) as running:
+
+            def told() -> list[str]:
+                return manager.recv(1000).decode().splitlines()
+
+            state, status = told()
+            assert state == "READY=1"
+            assert status.startswith("STATUS=serving at amqp://127.0.0.1:")
+            running.process.send_signal(signal.SIGHUP)
+            state, moment = told()
+            assert (state, moment.partition("=")[0]) == ("RELOADING=1", "MONOTONIC_USEC")
+            assert told()[0] == "READY=1"
+            running.process.send_signal(signal.SIGTERM)
+            assert told() == ["STOPPING=1", "STATUS=draining"]
+            assert told() == ["STOPPING=1", "STATUS=stopping: SIGTERM"]
+            assert running.wait() == 0

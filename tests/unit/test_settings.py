@@ -38,7 +38,7 @@ WITHOUT_DEFAULT = {
 }
 """Settings for which config/broker.toml shows an example or a description, not the default."""
 
-TABLES = {"log", "http", "audit", "listener", "tls", "oauth", "address", "queue", "topic"}
+TABLES = {"log", "http", "audit", "drain", "listener", "tls", "oauth", "address", "queue", "topic"}
 
 
 def written(folder: Path, text: str) -> Path:

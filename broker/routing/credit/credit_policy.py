@@ -18,11 +18,13 @@ from broker.routing.entries.participants import Producer
 class CreditPolicy:
     """The shortages of the whole broker: of room on the disk, of the store's speed, of memory.
 
-    `disk_guard` is None if the store is not on a disk, or no room is to be kept there.
+    `disk_guard` is None if the store is not on a disk, or no room is to be kept there. `draining`
+    is None unless the broker drains: then it has the producers, none of which gets credit.
     """
 
     def __init__(self, memory: MemoryBudget) -> None:
         self.disk_guard: DiskGuard | None = None
+        self.draining: BlockedProducers | None = None
         self.store_backpressure: Final = StoreBackpressure()
         self.memory: Final = memory
 
@@ -31,6 +33,8 @@ class CreditPolicy:
         disk_guard = self.disk_guard
         if disk_guard is not None and disk_guard.is_short:
             return disk_guard.waiting
+        if self.draining is not None:
+            return self.draining
         if self.store_backpressure.is_behind:
             return self.store_backpressure.waiting
         if self.memory.is_short:
@@ -41,5 +45,7 @@ class CreditPolicy:
         """Remove `producer` from all that wait."""
         if self.disk_guard is not None:
             self.disk_guard.waiting.leave(producer)
+        if self.draining is not None:
+            self.draining.leave(producer)
         self.store_backpressure.waiting.leave(producer)
         self.memory.producers.leave(producer)

@@ -40,10 +40,12 @@ class NodeContext:
     `bodies` keeps the large bodies of messages that are loaded from the store, if it has any.
     `observer` is that of all queues but those whose policy asks for the `event_log`;
     `observer_choice` may give a further one to a queue that is no subscription's.
+    `holds_deliveries`: the broker drains, and queues deliver nothing but its own responses.
     """
 
     observer_choice: ObserverChoice | None = None
     bodies: LargeBodyReferences | None = None
+    holds_deliveries = False
     _last_stored_number: i64 = 0
 
     def __init__(

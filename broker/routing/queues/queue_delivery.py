@@ -158,7 +158,8 @@ class QueueDelivery:
         if (selection := self._selection) is not None:
             selection.begin(consumers.round.size())
         passed_over: list[Consumer] = []
-        rests = self._rests()
+        holds = state.holds_deliveries()
+        rests = holds or self._rests()
         self._left = 0 if rests else DELIVERED_AT_ONCE
         while state.backlogs.waiting > 0 and self._left > 0 and not state.holds_too_much():
             consumer = consumers.round.next()
@@ -174,7 +175,7 @@ class QueueDelivery:
         if self._left == 0 and state.backlogs.waiting > 0 and not rests:
             self._pause = self._begin_pause(now_ms)
         browsers = consumers.browsers
-        if browsers is not None and browsers.any_ready:
+        if browsers is not None and browsers.any_ready and not holds:
             browsers.show(state.backlogs, state.context.clock.wall_ms(), selection)
         if consumers.any_drains():
             self._end_drains()
@@ -291,6 +292,8 @@ class QueueDelivery:
         """
         state, consumers, selection = self._state, self._consumers, self._selection
         waiting = state.backlogs.waiting
+        if state.holds_deliveries():
+            return True
         if waiting > 0 and (self._persistence.is_closed() or self._rests()):
             return False
         browsers = consumers.browsers

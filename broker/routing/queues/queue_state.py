@@ -27,7 +27,8 @@ class QueueState:
 
     `backlogs` has the waiting entries, `schedule` those that are held back, if there are any.
     `acquired` counts those that consumers hold; `bytes` is the size of all. If the queue `attends`,
-    a consumer waits for entries that others hold, or a producer waits for room.
+    a consumer waits for entries that others hold, or a producer waits for room. `is_of_broker`: the
+    entries are responses of the broker, which are delivered even while it drains.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class QueueState:
         self.bytes: i64 = 0
         self.attends = False
         self.is_deleted = False
+        self.is_of_broker = False
 
     def contents(self) -> i64:
         """Return the number of entries, wherever they are."""
@@ -123,6 +125,10 @@ class QueueState:
         return True
 
     # -- held back
+
+    def holds_deliveries(self) -> bool:
+        """Return whether nothing is delivered, because the broker drains."""
+        return self.context.holds_deliveries and not self.is_of_broker
 
     def held(self) -> i64:
         """Return the number of entries that wait for a delivery time, a retry or a move."""

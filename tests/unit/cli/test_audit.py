@@ -10,7 +10,7 @@ from broker.audit.folder import files_in
 from broker.audit.record import Actor, AuditEvent, body_of
 from broker.audit.writer import AuditLimits, AuditWriter, PendingRecord
 from broker.cli.application import application
-from broker.settings import ENVIRONMENT_PREFIX
+from broker.settings_errors import ENVIRONMENT_PREFIX
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from starlette.routing import Route
 
-from broker.http import access, application, events, limits, messages, streams
+from broker.http import access, application, arrow_streams, events, limits, messages
 from broker.http.mounts import routes_of
 from broker.http_settings import HttpSettings
 from broker.management import request
@@ -93,7 +93,7 @@ def test_the_page_has_the_columns_of_the_event_log() -> None:
 
 
 def test_the_page_has_the_media_type_of_streams() -> None:
-    assert f"`{streams.MEDIA_TYPE}`" in PAGE
+    assert f"`{arrow_streams.MEDIA_TYPE}`" in PAGE
 
 
 def test_the_page_has_every_status() -> None:

@@ -12,6 +12,7 @@ from broker.management.backups import Backups
 from broker.management.configuration import Configuration
 from broker.management.connections import Connections, Links
 from broker.management.definitions import Definitions
+from broker.management.drains import DrainEntity
 from broker.management.entity import Entity
 from broker.management.events import Events
 from broker.management.leases import LeaseEntity
@@ -37,6 +38,7 @@ SECTIONS: Final[dict[str, list[type[Entity]]]] = {
     "Connections and links": [Connections, Links],
     "The store": [Stores, DamagedMessages, Backups],
     "Users": [UserEntity],
+    "Drains": [DrainEntity],
     "Settings": [Configuration],
     "Access rules": [AclEntity, RoleEntity],
     "Definitions": [Definitions],
