@@ -17,6 +17,7 @@ class HttpSettings(BaseModel):
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[Number, Field(ge=0, le=65535)] | None = None
     tls: bool = False
+    jms: bool = False
     streams_max: Annotated[Number, Field(ge=1, le=10_000)] = 64
     head_bytes_max: Annotated[Number, Field(ge=1024, le=1024 * 1024)] = 16 * 1024
     silence_max_ms: Annotated[Number, Field(ge=1, le=UINT_MAX)] = 60_000

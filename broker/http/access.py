@@ -41,23 +41,23 @@ class Visitor:
     """The client of one request."""
 
     def __init__(self, container: Container, identity: Identity, entrance: Entrance) -> None:
+        self.identity: Final = identity
+        self.entrance: Final = entrance
         self._container: Final = container
-        self._identity: Final = identity
-        self._entrance: Final = entrance
 
     def may(self, verb: str, resource: Resource) -> bool:
         """Return whether the client may do that."""
         return self._decide(verb, resource).allowed
 
     def _decide(self, verb: str, resource: Resource) -> Decision:
-        return self._container.decide(self._identity, verb, resource, entrance=self._entrance)
+        return self._container.decide(self.identity, verb, resource, entrance=self.entrance)
 
     def demand(self, verb: str, resource: Resource) -> None:
         """Raise Refused unless the client may do that."""
         decision = self._decide(verb, resource)
         if not decision.allowed:
             self._container.stats.access_denied += 1
-            actor = actor_at(self._identity, self._entrance)
+            actor = actor_at(self.identity, self.entrance)
             self._container.audit.record(denied(actor, verb, resource, decision=decision))
             raise Refused(FORBIDDEN, decision.text(verb, resource))
 

@@ -77,10 +77,12 @@ class Readings:
             "/arrow/browse": self._browse,
             "/arrow/lease": self._lease,
         }
-        guarded = [Route(path, self._guarded(work)) for path, work in known.items()]
+        guarded = [Route(path, self.guarded(work)) for path, work in known.items()]
         return [Route("/livez", _alive), *guarded]
 
-    def _guarded(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
+    def guarded(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
+        """Return a handler that admits the client, and then calls `work`; else raises Refused."""
+
         async def answer(request: Request) -> Response:
             headers = request.headers
             connection: HttpConnection = request.scope["state"][CONNECTION]
@@ -166,10 +168,10 @@ class Readings:
         return queue_of(router, name=address, subscription=subscription)
 
 
-def application(readings: Readings) -> Starlette:
+def application(routes: list[Route]) -> Starlette:
     """Return the ASGI application. Its responses to errors are JSON, `{"error": why}`."""
     return Starlette(
-        routes=readings.routes(),
+        routes=routes,
         exception_handlers={
             Refused: _refused,
             RoutingError: _unwilling,

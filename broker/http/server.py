@@ -165,8 +165,14 @@ class HttpServer:
         access = Access(self._container, is_local=is_loopback(settings.host))
         streams = Streams(settings.streams_max, self._container.watcher)
         readings = Readings(self._container, self._store, access=access, streams=streams)
+        routes = readings.routes()
+        if settings.jms:
+            # a broker without JMS over HTTP is spared its modules
+            from broker.http.jms import JmsRoutes
+
+            routes += JmsRoutes(self._container, readings.guarded).routes()
         return uvicorn.Config(
-            ShortHeads(application(readings), settings.head_bytes_max),
+            ShortHeads(application(routes), settings.head_bytes_max),
             interface="asgi3",
             # uvicorn expects a class, and only calls it
             http=partial(HttpConnection, crowded=self._crowded),  # type: ignore[arg-type]
