@@ -204,7 +204,7 @@ def root_namespace(envelope: bytes) -> str | None:
     at = 0
     while (skipped := BEFORE_ROOT.match(text, at)) is not None:
         at = skipped.end()
-    if text.startswith("<!", at):
+    if text.startswith("<!", at) and not text.startswith("<!--", at):
         raise SoapFault("", "an envelope has no document type declaration (DTD)")
     root = ROOT.match(text, at)
     if root is None or root[2] != "Envelope":

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from tests.support.stores import GatedStore
+
 PATIENCE_S = 15.0
 
 Headers = Sequence[tuple[str, str]]
@@ -65,3 +67,11 @@ async def post(url: str, headers: Headers = (), body: bytes = b"") -> JmsAnswer:
 async def call(method: str, url: str, headers: Headers = ()) -> JmsAnswer:
     """Return the answer to a request without a body, made in a thread."""
     return await asyncio.to_thread(request, method, url, headers)
+
+
+async def store_working(store: GatedStore, answer: asyncio.Task[JmsAnswer]) -> JmsAnswer:
+    """Let the store complete its commits until there is an answer; return it."""
+    while not answer.done():
+        store.let_all_through()
+        await asyncio.sleep(0)
+    return answer.result()
