@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from tests.support.stores import GatedStore
 
-PATIENCE_S = 15.0
+PATIENCE_S = 90.0
 
 Headers = Sequence[tuple[str, str]]
 
