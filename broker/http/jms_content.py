@@ -65,7 +65,7 @@ class JmsContent:
 
 
 def undecoded_content(
-    message: JmsMessage, data: bytes, sections: Sections, large: LargeBody | None
+    message: JmsMessage, data: bytes, sections: Sections, *, large: LargeBody | None = None
 ) -> JmsContent:
     """Return the content of a large message: its text or its bytes, else the body as encoded.
 

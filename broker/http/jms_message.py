@@ -63,7 +63,7 @@ def received(entry: QueueEntry, queue: Destination, clock: Clock) -> ReceivedMes
         content = (
             decoded_content(jms)
             if is_small
-            else undecoded_content(jms, data, decoder.sections, large)
+            else undecoded_content(jms, data, decoder.sections, large=large)
         )
     except MappingError:
         content = JmsContent(media_type=OCTET_STREAM, kind="Message", data=data, large=large)

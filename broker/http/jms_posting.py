@@ -25,7 +25,14 @@ from broker.jms.sending import stamp
 from broker.jms.soap import soap_message
 from broker.links.container import Container
 from broker.links.linkless import LinklessClient
-from broker.links.posting import Posted, PostingTarget, post, posting_target, reply_queue
+from broker.links.posting import (
+    Posted,
+    PostingTarget,
+    end_reply_queue,
+    post,
+    posting_target,
+    reply_queue,
+)
 from broker.links.receipts import SingleConsumer
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.node import TOPIC
@@ -102,9 +109,8 @@ class Posting:
             return self._reply(consumer, queue, message)
         finally:
             consumer.settle(Disposal.REMOVE)
-            container = self._container
-            container.router.delete(queue, container.journal.batch)
-            run_round(container, client)
+            end_reply_queue(client, queue)
+            run_round(self._container, client)
 
     def _reply(self, consumer: SingleConsumer, queue: Queue, message: JmsMessage) -> Response:
         message_id = message.message_id or ""

@@ -37,7 +37,7 @@ ACTIONS: Final = {
     "release": Disposal.RELEASE,
     "reject": Disposal.DEAD_LETTER,
 }
-"""What becomes of a message, by the last part of the path; DELETE accepts."""
+"""Disposals of a message by the last part of the path; DELETE accepts."""
 
 RENEW: Final = "renew"
 

@@ -19,6 +19,7 @@ from broker.http.limits import (
 from broker.journal import Journal, Waiter
 from broker.links.container import Container
 from broker.management.request import BAD_REQUEST, BUSY
+from broker.routing.credit.memory import MemoryBudget
 
 
 class Committed(Waiter):
@@ -103,16 +104,9 @@ async def body_of(request: Request, container: Container) -> bytes:
         raise _too_large(at_most)
     if memory.unfinished > memory.quarter():
         raise JmsProblem(BUSY, "busy", "the broker is short of memory", headers=RETRY)
-    pieces: list[bytes] = []
-    size = 0
     try:
         async with asyncio.timeout(JMS_BODY_MAX_MS / 1000):
-            async for piece in request.stream():
-                size += len(piece)
-                memory.unfinished += len(piece)
-                if size > at_most:
-                    raise _too_large(at_most)
-                pieces.append(piece)
+            return await _gathered(request, memory, at_most)
     except TimeoutError:
         raise JmsProblem(
             TIMED_OUT,
@@ -122,6 +116,19 @@ async def body_of(request: Request, container: Container) -> bytes:
         ) from None
     except ClientDisconnect:
         raise Disconnected from None
+
+
+async def _gathered(request: Request, memory: MemoryBudget, at_most: int) -> bytes:
+    """Return the whole body, which counts as unfinished until it is complete."""
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async for piece in request.stream():
+            size += len(piece)
+            memory.unfinished += len(piece)
+            if size > at_most:
+                raise _too_large(at_most)
+            pieces.append(piece)
     finally:
         memory.unfinished -= size
     return b"".join(pieces)

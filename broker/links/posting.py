@@ -18,7 +18,12 @@ from broker.routing.addresses.address import Address
 from broker.routing.errors import InvalidAddress
 from broker.routing.queues.node import QUEUE, Node
 from broker.routing.queues.queue import Queue
+from broker.routing.timer_queue import TimerCallback
+from broker.routing.topics.dynamic import DeletePolicy
 from broker.routing.topics.topic import Topic
+
+REPLY_QUEUE_GRACE_MS: Final[i64] = 10_000
+"""Maximum ms for which a reply queue outlives its request, while producers are attached."""
 
 
 class NoCredit(Exception):  # noqa: N818 - named like the errors of routing
@@ -76,13 +81,40 @@ def refuse_service(container: Container, address: Address) -> None:
 def reply_queue(client: LinklessClient) -> Queue:
     """Create and return a temporary queue of the client, for a reply; raise RoutingError if not.
 
-    The caller deletes it.
+    `end_reply_queue` must follow.
     """
     demand_temporary(client, QUEUE)
     router = client.container.router
     made = router.create_temporary(QUEUE, client.id, creator=client.identity.user)
     assert isinstance(made, Queue)
     return made
+
+
+def end_reply_queue(client: LinklessClient, queue: Queue) -> None:
+    """Delete a reply queue once no producer is attached, or after REPLY_QUEUE_GRACE_MS.
+
+    The producer of the reply would otherwise be detached before it has the outcome of its message.
+    """
+    router = client.container.router
+    router.outlive(queue, DeletePolicy.ON_NO_LINKS, client.container.journal.batch)
+    if router.has(queue):
+        at_ms = client.container.clock.now_ms() + REPLY_QUEUE_GRACE_MS
+        router.timer_queue.at(at_ms, ReplyQueueEnd(client.container, queue))
+
+
+@final
+class ReplyQueueEnd(TimerCallback):
+    """Deletes a reply queue whose producers are still attached."""
+
+    def __init__(self, container: Container, queue: Queue) -> None:
+        self._container: Final = container
+        self._queue: Final = queue
+
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002
+        self._container.router.delete(self._queue, self._container.journal.batch)
+
+    def is_abandoned(self) -> bool:
+        return not self._container.router.has(self._queue)
 
 
 def post(client: LinklessClient, target: PostingTarget, encoded: bytes) -> Posted:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 VERSIONS = (("text/xml; charset=utf-8", SOAP_11), ("application/soap+xml", SOAP_12))
 KINDS = ("TextMessage", "BytesMessage")
 WORDS = {"buy": "false", "buy fault": "true"}
-"""What a request asks, and whether its reply is a fault."""
+"""The words of requests, and whether the reply is a fault."""
 
 
 @pytest.mark.requirement("MAP-09")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -67,6 +67,13 @@ async def post(url: str, headers: Headers = (), body: bytes = b"") -> JmsAnswer:
 async def call(method: str, url: str, headers: Headers = ()) -> JmsAnswer:
     """Return the answer to a request without a body, made in a thread."""
     return await asyncio.to_thread(request, method, url, headers)
+
+
+async def until(claim: Callable[[], object]) -> None:
+    """Let other tasks run until `claim` holds."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not claim():  # noqa: ASYNC110 - the broker of a test has no event for it
+            await asyncio.sleep(0)
 
 
 async def store_working(store: GatedStore, answer: asyncio.Task[JmsAnswer]) -> JmsAnswer:

@@ -97,7 +97,7 @@ def test_a_body_that_is_not_decoded(
     message = JmsMessage(body)
     encoded = encode(message)
     sections = split(encoded, 0, len(encoded))
-    found = undecoded_content(message, encoded, sections, None)
+    found = undecoded_content(message, encoded, sections)
     expected = encoded[sections.body :] if data is None else data
     assert found == JmsContent(media_type=media_type, kind=kind, data=expected)
 
@@ -108,12 +108,12 @@ def test_a_body_of_several_sections_stays_encoded() -> None:
         put_descriptor(out, 0x75)
         put_value(out, b"part")
     encoded = out.getvalue()
-    found = undecoded_content(JmsMessage(NoBody()), encoded, split(encoded, 0, len(encoded)), None)
+    found = undecoded_content(JmsMessage(NoBody()), encoded, split(encoded, 0, len(encoded)))
     assert (found.media_type, found.data) == ("application/vnd.amqp.body", encoded)
 
 
 def test_a_message_without_a_body_has_no_bytes() -> None:
-    found = undecoded_content(JmsMessage(NoBody()), b"", split(b"", 0, 0), None)
+    found = undecoded_content(JmsMessage(NoBody()), b"", split(b"", 0, 0))
     assert (found.media_type, found.data) == ("application/octet-stream", b"")
 
 

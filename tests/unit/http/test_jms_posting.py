@@ -7,16 +7,18 @@ import json
 
 import pytest
 
-from broker.amqp.performatives import Attach, Flow
+from broker.amqp.outcomes import Accepted
+from broker.amqp.performatives import Attach, Detach, Flow
 from broker.http.jms_fields import JmsFields
 from broker.http.jms_posting import PostRequest, message_of
 from broker.http.soap_jms import SoapCall
 from broker.jms import Destination, JmsMessage, TextBody, decode, encode
+from broker.links.posting import REPLY_QUEUE_GRACE_MS
 from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker, Client
-from tests.support.frames import Transfer, attach_sender
+from tests.support.frames import Disposition, Transfer, attach_sender
 from tests.support.http import served, socket_to
-from tests.support.jms_http import JmsAnswer, call, post, store_working
+from tests.support.jms_http import JmsAnswer, call, post, store_working, until
 from tests.support.stores import GatedStore
 from tests.support.subscriptions import subscribe
 
@@ -88,8 +90,7 @@ async def test_a_durable_message_is_answered_after_its_commit() -> None:
     running = asyncio.get_running_loop().create_task(broker.journal.run(broker.container.run_round))
     async with served(store, broker=broker, jms=True) as url:
         answer = asyncio.get_running_loop().create_task(post(f"{url}/jms/queue/q", [], b"x"))
-        while not store.commits:
-            await asyncio.sleep(0)
+        await until(lambda: store.commits)
         transient = await post(f"{url}/jms/queue/q", [("jms.deliveryMode", "NON_PERSISTENT")], b"x")
         assert transient.status == 202
         assert not answer.done()
@@ -124,8 +125,7 @@ async def asked(broker: Broker, url: str, wait_s: int) -> tuple[asyncio.Task[Jms
     request = asyncio.get_running_loop().create_task(
         post(f"{url}/jms/queue/q", [("Prefer", f"wait={wait_s}")], b"?")
     )
-    while not broker.stats.published:
-        await asyncio.sleep(0)
+    await until(lambda: broker.stats.published)
     return request, responder
 
 
@@ -150,6 +150,22 @@ async def test_a_reply_is_the_response() -> None:
     assert (answer.status, answer.body) == (200, b"!")
     assert answer.header("JMSCorrelationID") == answer.header("JMS-Request-MessageID")
     assert answer.headers("JMS-Property") == ["n=1;type=long"]
+    # the client that has replied keeps its link, and gets no detach yet
+    assert isinstance(responder.expect(Disposition).state, Accepted)
+    assert responder.bodies() == []
+    assert len(broker.router.queues) == 2
+    broker.advance(REPLY_QUEUE_GRACE_MS)
+    assert responder.expect(Detach).error is not None
+    assert list(broker.router.queues) == ["q"]
+
+
+async def test_a_reply_queue_ends_with_the_link_of_the_reply() -> None:
+    broker = Broker()
+    async with served(broker.store, broker=broker, jms=True) as url:
+        request, responder = await asked(broker, url, 10)
+        reply(responder)
+        await request
+        responder.send(Detach(handle=1, closed=True))
     assert list(broker.router.queues) == ["q"]
 
 
@@ -171,10 +187,8 @@ async def test_a_client_that_is_gone_waits_no_longer() -> None:
                 b"POST /jms/queue/q HTTP/1.1\r\nHost: localhost\r\nPrefer: wait=60\r\n"
                 b"Content-Length: 1\r\n\r\nx"
             )
-            while len(broker.router.queues) < 2:
-                await asyncio.sleep(0)
-        while len(broker.router.queues) > 1:
-            await asyncio.sleep(0)
+            await until(lambda: len(broker.router.queues) == 2)
+        await until(lambda: len(broker.router.queues) == 1)
     assert broker.queue().contents() == 1
 
 

@@ -14,7 +14,7 @@ from tests.support.access import ADA, RuledUsers
 from tests.support.broker import Broker, Doorman
 from tests.support.frames import message
 from tests.support.http import basic, served, socket_to
-from tests.support.jms_http import JmsAnswer, call, post, store_working
+from tests.support.jms_http import JmsAnswer, call, post, store_working, until
 from tests.support.linkless import send
 from tests.support.stores import GatedStore
 
@@ -28,6 +28,11 @@ def holding(count: int = 1, **fields: object) -> Broker:
     broker = Broker(**fields)  # type: ignore[arg-type]
     broker.fill(count=count)
     return broker
+
+
+def is_attached(broker: Broker) -> bool:
+    """Return whether a request waits at the queue."""
+    return "q" in broker.router.queues and bool(broker.queue().consumers.attached)
 
 
 def receipt_of(answer: JmsAnswer) -> str:
@@ -121,8 +126,7 @@ async def test_a_message_that_comes_while_a_request_waits() -> None:
         request = asyncio.get_running_loop().create_task(
             post(f"{url}/jms/receive/queue/q?wait=10&selector=n%3D2")
         )
-        while "q" not in broker.router.queues or not broker.queue().consumers.attached:
-            await asyncio.sleep(0)
+        await until(lambda: is_attached(broker))
         broker.fill()
         send(broker, user="", encoded=message(b"wanted", properties={"n": 2}))
         answer = await request
@@ -165,16 +169,14 @@ async def begin_to_receive(broker: Broker, url: str) -> None:
     """Send a request that waits, and lose the connection."""
     async with socket_to(url) as (_, writer):
         writer.write(b"POST /jms/receive/queue/q?wait=60 HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        while "q" not in broker.router.queues or not broker.queue().consumers.attached:
-            await asyncio.sleep(0)
+        await until(lambda: is_attached(broker))
 
 
 async def test_a_client_that_is_gone_takes_no_message() -> None:
     broker = Broker()
     async with served(broker.store, broker=broker, jms=True) as url:
         await begin_to_receive(broker, url)
-        while broker.queue().consumers.attached:
-            await asyncio.sleep(0)
+        await until(lambda: not broker.queue().consumers.attached)
         broker.fill()
         assert (await post(f"{url}/jms/receive/queue/q")).header("JMSRedelivered") == "false"
 
@@ -184,8 +186,7 @@ async def test_a_response_that_nobody_reads_leaves_the_receipt_to_expire() -> No
     async with served(broker.store, broker=broker, jms=True) as url:
         async with socket_to(url) as (_, writer):
             writer.write(b"POST /jms/receive/queue/q HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            while not broker.queue().state.acquired:
-                await asyncio.sleep(0)
+            await until(lambda: broker.queue().state.acquired)
         assert (await post(f"{url}/jms/receive/queue/q")).status == 204
         broker.advance(JMS_LOCK_MS)
         assert (await post(f"{url}/jms/receive/queue/q")).body == b"0"
@@ -195,8 +196,7 @@ async def test_a_deleted_queue_ends_the_request() -> None:
     broker = Broker()
     async with served(broker.store, broker=broker, jms=True) as url:
         request = asyncio.get_running_loop().create_task(post(f"{url}/jms/receive/queue/q?wait=60"))
-        while "q" not in broker.router.queues or not broker.queue().consumers.attached:
-            await asyncio.sleep(0)
+        await until(lambda: is_attached(broker))
         broker.router.delete(broker.queue(), broker.journal.batch)
         broker.container.run_round()
         answer = await request
@@ -209,8 +209,7 @@ async def test_a_right_that_is_lost_while_a_request_waits() -> None:
     broker = Broker(authenticator=users)
     async with served(broker.store, broker=broker, jms=True) as url:
         request = asyncio.get_running_loop().create_task(post(f"{url}/jms/receive/queue/q?wait=60"))
-        while "q" not in broker.router.queues or not broker.queue().consumers.attached:
-            await asyncio.sleep(0)
+        await until(lambda: is_attached(broker))
         users.ended.add("")
         send(broker)
         answer = await request
@@ -242,8 +241,7 @@ async def test_an_accept_is_answered_after_its_commit() -> None:
         receipt = receipt_of(await store_working(store, receiving))
         before = len(store.commits)
         accepting = loop.create_task(call("DELETE", f"{url}/jms/receipts/{receipt}"))
-        while len(store.commits) == before:
-            await asyncio.sleep(0)
+        await until(lambda: len(store.commits) > before)
         assert not accepting.done()
         assert (await store_working(store, accepting)).status == 204
     running.cancel()
