@@ -40,6 +40,7 @@ async def test_each_path_has_its_methods(method: str, path: str) -> None:
 
 
 @pytest.mark.requirement("OPS-08")
+@pytest.mark.attack("S7")
 @pytest.mark.parametrize(
     "headers",
     [

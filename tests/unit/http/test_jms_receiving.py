@@ -8,6 +8,8 @@ import pytest
 
 from broker.http import jms_receiving
 from broker.http.limits import JMS_LOCK_MS, JMS_RECEIPTS_PER_USER_MAX
+from broker.http.server import HttpServer
+from broker.http_settings import HttpSettings
 from broker.routing.addresses.policy import AddressPolicy
 from broker.security.identity import ADMIN
 from tests.support.access import ADA, RuledUsers
@@ -190,6 +192,17 @@ async def test_a_response_that_nobody_reads_leaves_the_receipt_to_expire() -> No
         assert (await post(f"{url}/jms/receive/queue/q")).status == 204
         broker.advance(JMS_LOCK_MS)
         assert (await post(f"{url}/jms/receive/queue/q")).body == b"0"
+
+
+async def test_a_server_that_stops_ends_waiting_requests() -> None:
+    broker = Broker()
+    server = HttpServer(HttpSettings(port=0, jms=True), broker.container, broker.store)
+    await server.start()
+    async with socket_to(server.url()) as (_, writer):
+        writer.write(b"POST /jms/receive/queue/q?wait=60 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await until(lambda: is_attached(broker))
+        await server.stop()
+    assert not is_attached(broker)
 
 
 async def test_a_deleted_queue_ends_the_request() -> None:

@@ -58,6 +58,7 @@ async def test_a_body_in_pieces() -> None:
     assert broker.router.memory.unfinished == 0
 
 
+@pytest.mark.attack("S9")
 @pytest.mark.parametrize(
     ("pieces", "length"),
     [
@@ -81,6 +82,7 @@ async def test_a_body_is_no_larger_than_a_message() -> None:
         await body_of(request_of([bytes(11)]), broker.container)
 
 
+@pytest.mark.attack("S9")
 async def test_a_body_must_arrive_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert JMS_BODY_MAX_MS == 30_000
     monkeypatch.setattr(jms_waiting, "JMS_BODY_MAX_MS", 10)

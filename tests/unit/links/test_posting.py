@@ -10,14 +10,16 @@ from broker.amqp.errors import LinkFault
 from broker.journal import Waiter
 from broker.links.posting import NoCredit, post, posting_target, reply_queue
 from broker.routing.addresses.policy import AddressPolicy
+from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import InvalidAddress, NoSuchNode, NotPermitted, QueueFull, RoutingError
 from broker.security.access import AccessRules
 from broker.security.identity import ADMIN
 from broker.security.limits import limit_of
+from storage.events import EVENT_COLUMNS, EventQuery
 from tests.support.access import ADA, RuledUsers, access_of, guarded
 from tests.support.broker import Broker
 from tests.support.frames import Transfer, body_of, message
-from tests.support.linkless import linkless, send
+from tests.support.linkless import Taker, linkless, send
 from tests.support.stores import GatedStore
 from tests.support.subscriptions import subscribe
 
@@ -135,6 +137,19 @@ def test_a_full_queue_refuses() -> None:
     send(broker)
     with pytest.raises(QueueFull):
         send(broker)
+
+
+async def test_the_event_log_has_the_same_events_as_with_links() -> None:
+    broker = free(policy=AddressPolicy(event_log=True))
+    send(broker)
+    taker = Taker(broker)
+    taker.receipts.settle(taker.take(), Disposal.REMOVE)
+    broker.container.run_round()
+    everything = EventQuery(behind=0, up_to=9, at_most=9, address="", kind="")
+    page = await broker.store.events(everything)
+    kind, consumer = EVENT_COLUMNS.index("kind"), EVENT_COLUMNS.index("link")
+    assert [row[kind] for row in page.rows] == ["enqueued", "delivered", "accepted"]
+    assert page.rows[1][consumer] == "127.0.0.1"
 
 
 def test_a_malformed_message_changes_nothing() -> None:
