@@ -36,12 +36,14 @@ async def browse(client: LinklessClient, request: Request) -> Response:
     queue, _ = queue_to_receive(client, request.path_params["name"], copies=True)
     gathered = await _gather(client, queue, wanted)
     now_ms = int(client.container.clock.wall_ms())
-    large = {row for row, _ in gathered.large}
-    found = [
-        shown(data, Destination(queue.address), now_ms=now_ms, is_whole=row not in large)
-        for row, data in enumerate(gathered.messages[:limit])
-    ]
-    return Response(json.dumps({"messages": found}), media_type=JSON)
+    large = dict(gathered.large)
+    found: list[str] = []
+    for row, data in enumerate(gathered.messages[:limit]):
+        message = shown(data, Destination(queue.address), now_ms=now_ms, large=large.get(row))
+        found.append(json.dumps(message))
+        # all of them together could keep the event loop from its other tasks
+        await asyncio.sleep(0)
+    return Response(f'{{"messages": [{", ".join(found)}]}}', media_type=JSON)
 
 
 async def _gather(client: LinklessClient, queue: Queue, wanted: ConsumerFilter | None) -> Gathered:

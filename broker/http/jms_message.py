@@ -23,16 +23,26 @@ from broker.http.jms_content import (
     undecoded_content,
 )
 from broker.http.jms_fields import KNOWN, PROPERTY, TYPE_MARK
-from broker.http.limits import JMS_DECODED_BYTES_MAX, JMS_FIELDS_BYTES_MAX, JMS_PROPERTIES_MAX
+from broker.http.limits import (
+    JMS_DECODED_BYTES_MAX,
+    JMS_FIELDS_BYTES_MAX,
+    JMS_PROPERTIES_MAX,
+    JMS_SHOWN_BYTES_MAX,
+)
+from broker.jms.bodies import MessageKind
 from broker.jms.content_type import OCTET_STREAM
 from broker.jms.destinations import Destination
 from broker.jms.errors import MappingError
 from broker.jms.mapping import Decoder
 from broker.jms.message import PERSISTENT, JmsMessage
+from broker.large_body import LargeBody
 from broker.routing.entries.entry import QueueEntry
 
 MESSAGE_TYPE: Final = "JMS-Message-Type"
 OMITTED: Final = "JMS-Properties-Omitted"
+
+BYTES: Final = NAMES[MessageKind.BYTES]
+TEXT: Final = NAMES[MessageKind.TEXT]
 
 SAFE: Final = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
 """The characters of values that are not percent-encoded."""
@@ -49,25 +59,34 @@ class ReceivedMessage:
 
 
 def received(entry: QueueEntry, queue: Destination, clock: Clock) -> ReceivedMessage:
-    """Return the message of `entry`."""
+    """Return the message of `entry`; an opaque or malformed one is passed on as it is."""
     message = entry.message
     header = message.header(entry.delivery_count, clock, acquired_before=entry.history is not None)
     data = header + message.encoded
-    large = message.large
     try:
         if message.opaque:
             raise MappingError("a message of another format")
-        is_small = large is None and len(data) <= JMS_DECODED_BYTES_MAX
-        decoder = Decoder(consumer=queue, body=is_small)
-        jms = decoder.decode(data, 0, i64(len(data)), now_ms=int(clock.wall_ms()))
-        content = (
-            decoded_content(jms)
-            if is_small
-            else undecoded_content(jms, data, decoder.sections, large=large)
-        )
+        return decoded(data, queue, now_ms=int(clock.wall_ms()), large=message.large)
     except MappingError:
-        content = JmsContent(media_type=OCTET_STREAM, kind="Message", data=data, large=large)
+        content = JmsContent(
+            media_type=OCTET_STREAM, kind="Message", data=data, large=message.large
+        )
         return ReceivedMessage(jms=None, content=content)
+
+
+def decoded(
+    data: bytes, queue: Destination, *, now_ms: int, large: LargeBody | None = None
+) -> ReceivedMessage:
+    """Return the message in `data`, which lacks the body if that is `large`.
+
+    Raise MappingError if it is no message of JMS.
+    """
+    is_small = large is None and len(data) <= JMS_DECODED_BYTES_MAX
+    decoder = Decoder(consumer=queue, body=is_small)
+    jms = decoder.decode(data, 0, i64(len(data)), now_ms=now_ms)
+    if is_small:
+        return ReceivedMessage(jms=jms, content=decoded_content(jms))
+    content = undecoded_content(jms, data, decoder.sections, large=large)
     return ReceivedMessage(jms=jms, content=content)
 
 
@@ -174,26 +193,31 @@ def encoded(text: str) -> str:
     return quote(text, safe=SAFE, errors="replace")
 
 
-def shown(data: bytes, queue: Destination, *, now_ms: int, is_whole: bool) -> dict[str, object]:
-    """Return a message as JSON; the body is None if it is larger than what is decoded.
-
-    `is_whole`: `data` has the body.
-    """
-    is_small = is_whole and len(data) <= JMS_DECODED_BYTES_MAX
-    decoder = Decoder(consumer=queue, body=is_small)
+def shown(
+    data: bytes, queue: Destination, *, now_ms: int, large: LargeBody | None = None
+) -> dict[str, object]:
+    """Return a message as JSON; the body is None if it is larger than JMS_SHOWN_BYTES_MAX."""
     try:
-        jms = decoder.decode(data, 0, i64(len(data)), now_ms=now_ms)
+        message = decoded(data, queue, now_ms=now_ms, large=large)
     except MappingError as error:
         return {"problem": str(error), "properties": {}, "body": None}
-    found = fields_of(jms)
-    found["properties"] = {name: plain_value(value) for name, value in jms.properties.items()}
-    if not is_small:
-        return {**found, "body": None}
-    content = decoded_content(jms)
-    found["messageType"] = NAMES[jms.body.kind]
-    found["contentType"] = content.media_type
-    if content.media_type == JSON:
-        return {**found, "body": json.loads(content.data)}
-    is_text = NAMES[jms.body.kind] == "TextMessage"
-    found["body"] = content.data.decode() if is_text else b64encode(content.data).decode()
-    return found
+    jms, content = message.jms, message.content
+    assert jms is not None
+    return {
+        **fields_of(jms),
+        "properties": {name: plain_value(value) for name, value in jms.properties.items()},
+        "messageType": content.kind,
+        "contentType": content.media_type,
+        "body": _shown_body(content),
+    }
+
+
+def _shown_body(content: JmsContent) -> object:
+    """Return a body as JSON: text, the values of a map or alike, else bytes as base64."""
+    if content.large is not None or len(content.data) > JMS_SHOWN_BYTES_MAX:
+        return None
+    if content.media_type == JSON and content.kind not in (BYTES, TEXT):
+        return json.loads(content.data)
+    if content.kind == TEXT:
+        return content.data.decode(errors="replace")
+    return b64encode(content.data).decode()

@@ -76,13 +76,18 @@ class Receiving:
                 self._end(taken)
 
     def _check(self, client: LinklessClient, taken: SingleConsumer, right: Right) -> None:
-        """Raise JmsProblem if the queue was deleted, or the client has lost its right meanwhile."""
+        """Raise JmsProblem or RoutingError if the client may have no message any more.
+
+        Meanwhile the queue was deleted, the client has lost its right, or its user has been given
+        as many receipts as it may have.
+        """
         if taken.is_deleted:
             raise JmsProblem(GONE, "queue-deleted", "the queue was deleted")
         login = self._container.authenticator
         if login.current(client.identity) is None:
             raise JmsProblem(FORBIDDEN, "not-permitted", "the login is no longer valid")
         client.demand(right.verb, right.resource)
+        self._receipts.check_room(client.identity.user)
 
     def _response(
         self, client: LinklessClient, taken: SingleConsumer, queue: Queue, *, right: Right

@@ -44,8 +44,12 @@ JMS_LOCK_MS: Final = 30_000
 JMS_BROWSED_MAX: Final = 100
 """Maximum messages in one response to a browser."""
 
-JMS_DECODED_BYTES_MAX: Final = 64 * 1024
-"""Maximum bytes of a message whose body is decoded: a larger one could have a million values."""
+JMS_DECODED_BYTES_MAX: Final = 8 * 1024
+"""Maximum bytes of a message whose body is decoded: more values would take the event loop more than
+5 ms. The text or the bytes of a larger one are passed on."""
+
+JMS_SHOWN_BYTES_MAX: Final = 64 * 1024
+"""Maximum bytes of a body that a browser is shown."""
 
 XML_BYTES_MAX: Final = 4 * 1024
 """Maximum bytes of an envelope in which its root element is looked for."""

@@ -87,7 +87,8 @@ def test_soap_over_jms_with_an_amqp_receiver(
         message = receive(peer, "shop")
         assert message.body == asked
         assert message.durable
-        assert message.properties == {
+        properties: object = message.properties
+        assert properties == {
             "SOAPJMS_requestURI": "jms:queue:shop",
             "SOAPJMS_bindingVersion": "1.0",
             "SOAPJMS_soapAction": "urn:buy",

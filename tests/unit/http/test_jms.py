@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from broker.security.identity import ADMIN
@@ -21,6 +24,15 @@ async def test_it_is_off_unless_it_is_set() -> None:
     async with served(MemoryStore()) as url:
         answer = await post(f"{url}/jms/queue/q")
     assert answer.status == 404
+
+
+def test_a_server_without_it_has_not_imported_it() -> None:
+    modules = "broker.http.server", "broker.http.jms", "broker.links.posting"
+    program = f"import sys, {modules[0]}; print([each in sys.modules for each in {modules}])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[True, False, False]\n"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from broker.amqp.types import Int, ULong
 from broker.http.jms_fields import fields_of as read_fields
 from broker.http.jms_message import OMITTED, encoded, fields_of, headers_of, shown
-from broker.http.limits import JMS_DECODED_BYTES_MAX, JMS_PROPERTIES_MAX
+from broker.http.limits import JMS_DECODED_BYTES_MAX, JMS_PROPERTIES_MAX, JMS_SHOWN_BYTES_MAX
 from broker.jms import (
     BytesBody,
     Destination,
@@ -123,7 +123,7 @@ def test_only_so_many_bytes_become_headers() -> None:
 
 def test_a_message_as_json() -> None:
     message = JmsMessage(TextBody("é"), properties={"n": Int(1)})
-    found = shown(encode(message), QUEUE, now_ms=0, is_whole=True)
+    found = shown(encode(message), QUEUE, now_ms=0)
     assert found["body"] == "é"
     assert found["properties"] == {"n": 1}
     assert found["messageType"] == "TextMessage"
@@ -138,17 +138,32 @@ def test_a_message_as_json() -> None:
     ],
 )
 def test_other_bodies_as_json(body: BytesBody | MapBody, expected: object) -> None:
-    assert shown(encode(JmsMessage(body)), QUEUE, now_ms=0, is_whole=True)["body"] == expected
+    assert shown(encode(JmsMessage(body)), QUEUE, now_ms=0)["body"] == expected
 
 
-def test_a_large_body_is_left_out() -> None:
-    large = encode(JmsMessage(BytesBody(bytes(JMS_DECODED_BYTES_MAX + 1))))
-    assert shown(large, QUEUE, now_ms=0, is_whole=True)["body"] is None
-    small = encode(JmsMessage(BytesBody(b"x")))
-    assert shown(small, QUEUE, now_ms=0, is_whole=False)["body"] is None
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        pytest.param(TextBody("x" * 9000), "x" * 9000, id="a text that is not decoded"),
+        pytest.param(
+            TextBody("x" * JMS_SHOWN_BYTES_MAX), "x" * JMS_SHOWN_BYTES_MAX, id="a long one"
+        ),
+        pytest.param(TextBody("x" * (JMS_SHOWN_BYTES_MAX + 1)), None, id="a longer one"),
+        pytest.param(BytesBody(bytes(JMS_SHOWN_BYTES_MAX + 1)), None, id="many bytes"),
+    ],
+)
+def test_a_large_body_is_left_out(body: TextBody | BytesBody, expected: str | None) -> None:
+    found = shown(encode(JmsMessage(body)), QUEUE, now_ms=0)
+    assert found["body"] == expected
+
+
+def test_only_a_small_body_is_decoded() -> None:
+    values = MapBody({"a": "x" * JMS_DECODED_BYTES_MAX})
+    found = shown(encode(JmsMessage(values)), QUEUE, now_ms=0)
+    assert found["contentType"] == "application/vnd.amqp.body"
 
 
 def test_a_message_that_is_none_of_jms_is_reported() -> None:
-    found = shown(b"\0\0", QUEUE, now_ms=0, is_whole=True)
+    found = shown(b"\0\0", QUEUE, now_ms=0)
     assert found["problem"]
     assert found["body"] is None

@@ -243,6 +243,22 @@ async def test_a_user_has_only_so_many_receipts(monkeypatch: pytest.MonkeyPatch)
         assert (await post(f"{url}/jms/receive/queue/q")).status == 200
 
 
+async def test_requests_that_wait_together_get_no_more_receipts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jms_receiving, "JMS_RECEIPTS_PER_USER_MAX", 1)
+    broker = Broker()
+    async with served(broker.store, broker=broker, jms=True) as url:
+        loop = asyncio.get_running_loop()
+        path = f"{url}/jms/receive/queue/q?wait=60"
+        waiting = [loop.create_task(post(path)) for _ in range(2)]
+        await until(lambda: is_attached(broker) and len(broker.queue().consumers.attached) == 2)
+        broker.fill(count=2)
+        statuses = sorted([(await each).status for each in waiting])
+    assert statuses == [200, 429]
+    assert (broker.queue().contents(), broker.queue().state.acquired) == (2, 1)
+
+
 async def test_an_accept_is_answered_after_its_commit() -> None:
     store = GatedStore()
     broker = Broker(store=store)
