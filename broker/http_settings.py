@@ -19,6 +19,7 @@ class HttpSettings(BaseModel):
     tls: bool = False
     api: bool = True
     arrow: bool = True
+    jms: bool = False
     metrics: bool = True
     streams_max: Annotated[Number, Field(ge=1, le=10_000)] = 64
     head_bytes_max: Annotated[Number, Field(ge=1024, le=1024 * 1024)] = 16 * 1024

@@ -45,20 +45,20 @@ class Visitor:
     """The client of one request."""
 
     def __init__(self, container: Container, identity: Identity, entrance: Entrance) -> None:
+        self.identity: Final = identity
+        self.entrance: Final = entrance
         self._container: Final = container
-        self._identity: Final = identity
-        self._entrance: Final = entrance
 
     @property
     def user(self) -> str:
         """The name of the user, empty for a client without a login."""
-        return self._identity.user
+        return self.identity.user
 
     def caller(self, request_id: str) -> Caller:
         """Return the client as the sender of a request to management."""
         return Caller(
-            identity=self._identity,
-            address=self._entrance.address,
+            identity=self.identity,
+            address=self.entrance.address,
             may=self._decide,
             via=VIA_HTTP,
             request_id=request_id,
@@ -69,14 +69,14 @@ class Visitor:
         return self._decide(verb, resource).allowed
 
     def _decide(self, verb: str, resource: Resource) -> Decision:
-        return self._container.decide(self._identity, verb, resource, entrance=self._entrance)
+        return self._container.decide(self.identity, verb, resource, entrance=self.entrance)
 
     def demand(self, verb: str, resource: Resource) -> None:
         """Raise Refused unless the client may do that."""
         decision = self._decide(verb, resource)
         if not decision.allowed:
             self._container.stats.denied(resource.kind, verb)
-            actor = actor_at(self._identity, self._entrance)
+            actor = actor_at(self.identity, self.entrance)
             self._container.audit.record(denied(actor, verb, resource, decision=decision))
             raise Refused(FORBIDDEN, decision.text(verb, resource))
 

@@ -25,3 +25,43 @@ API_REQUESTS_MAX: Final = 64
 
 API_REQUESTS_PER_USER_MAX: Final = 32
 """Maximum of these from one user, so that another one gets an answer."""
+
+JMS_PROPERTIES_MAX: Final = 64
+"""Maximum application properties of a message over JMS over HTTP, sent or received."""
+
+JMS_FIELDS_BYTES_MAX: Final = 8 * 1024
+"""Maximum bytes of all JMS headers, settings and properties of a message, names and values."""
+
+JMS_BODY_BYTES_MAX: Final = 1024 * 1024
+"""Maximum bytes of the body of a posted message: it is in memory as a whole."""
+
+JMS_BODY_MAX_MS: Final = 30_000
+"""Time limit in ms for a posted body: a client must not keep a connection by sending slowly."""
+
+JMS_WAIT_MAX_S: Final = 60
+"""Maximum seconds for which a request waits for a message or a reply."""
+
+JMS_WAITING_MAX: Final = 64
+"""Maximum requests that wait or browse at the same time: others need connections, too."""
+
+JMS_WAITING_PER_USER_MAX: Final = 32
+"""Maximum of these of one user."""
+
+JMS_RECEIPTS_PER_USER_MAX: Final = 1000
+"""Maximum receipts of one user: each keeps a message and a consumer in memory."""
+
+JMS_LOCK_MS: Final = 30_000
+"""Time in ms for which a receipt holds its message, unless it is renewed."""
+
+JMS_BROWSED_MAX: Final = 100
+"""Maximum messages in one response to a browser."""
+
+JMS_DECODED_BYTES_MAX: Final = 8 * 1024
+"""Maximum bytes of a message whose body is decoded: more values would take the event loop more than
+5 ms. The text or the bytes of a larger one are passed on."""
+
+JMS_SHOWN_BYTES_MAX: Final = 64 * 1024
+"""Maximum bytes of a body that a browser is shown."""
+
+XML_BYTES_MAX: Final = 4 * 1024
+"""Maximum bytes of an envelope in which its root element is looked for."""

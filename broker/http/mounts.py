@@ -28,4 +28,8 @@ def routes_of(site: Site) -> list[BaseRoute]:
         from broker.http.api.application import api_routes
 
         routes += api_routes(site)
+    if site.settings.jms:
+        from broker.http.jms import JmsRoutes
+
+        routes += JmsRoutes(site.container, site.guarded).routes()
     return routes

@@ -32,6 +32,7 @@ from broker.security.resources import (
 from broker.security.resources import MANAGEMENT as MANAGEMENT_PARTS
 
 if TYPE_CHECKING:
+    from broker.links.linkless import Client
     from broker.links.peer import Peer
 
 SEND: Final = "send"
@@ -115,7 +116,7 @@ def named_resource(router: Router, text: str) -> Resource:
     return node_resource(router.parse(text, QUEUE))
 
 
-def demand_node(peer: Peer, verb: str, address: Address, *, creates: bool = True) -> None:
+def demand_node(peer: Client, verb: str, address: Address, *, creates: bool = True) -> None:
     """Raise NotPermitted unless the client may use a node so, and create it if it does not exist.
 
     `address` says its kind. A node that is received from must be the client's own if it is
@@ -128,7 +129,7 @@ def demand_node(peer: Peer, verb: str, address: Address, *, creates: bool = True
         demand_creating(peer, address)
 
 
-def demand_creating(peer: Peer, address: Address) -> None:
+def demand_creating(peer: Client, address: Address) -> None:
     """Raise NotPermitted if there is no node of `address`, and the client may not create it.
 
     Raise LimitReached if its user has created too many.
@@ -151,7 +152,7 @@ def demand_relay(peer: Peer) -> None:
         peer.deny(Right(SEND, Resource(QUEUE, "#")), nowhere)
 
 
-def conceal_kind(peer: Peer, address: Address, kind: str, *, verbs: dict[str, str]) -> None:
+def conceal_kind(peer: Client, address: Address, kind: str, *, verbs: dict[str, str]) -> None:
     """Raise NotPermitted as if there were no node of `address`, if the client has no right on it.
 
     `kind` is that of the node. An address that says no kind means a node that exists, else one of
@@ -199,7 +200,7 @@ def asked_resource(address: Address, kind: str, verbs: dict[str, str]) -> Resour
     return node_resource(address.of_kind(kind))
 
 
-def demand_receiving(peer: Peer, address: Address, *, copies: bool, creates: bool) -> None:
+def demand_receiving(peer: Client, address: Address, *, copies: bool, creates: bool) -> None:
     """Raise NotPermitted unless the client may receive from a queue, or browse it (`copies`)."""
     demand_node(peer, BROWSE if copies else RECEIVE, address, creates=creates)
 
@@ -219,7 +220,7 @@ def find_identified(peer: Peer, verb: str, text: str) -> Subscription | None:
     return found
 
 
-def demand_temporary(peer: Peer, kind: str) -> None:
+def demand_temporary(peer: Client, kind: str) -> None:
     """Raise NotPermitted unless the client may have the broker create a node of `kind` for it.
 
     Raise LimitReached if its user has created too many nodes.

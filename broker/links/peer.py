@@ -424,6 +424,10 @@ class Peer(ConnectionOwner):
         self.container.watcher.denied(self, right, decision)
         raise NotPermitted(decision.text(right.verb, right.resource))
 
+    def limited(self, refusal: str) -> None:
+        """Report that a limit of its user refused a request; `refusal` names the limit."""
+        self.container.watcher.limited(self, refusal)
+
     def resolve(self, address: Address, *, create: bool = True) -> Node:
         """Return the node of `address` as `Router.resolve` does, created for this client."""
         container = self.container
@@ -468,11 +472,9 @@ class Peer(ConnectionOwner):
         container.router.expiries.session_ended(self.id, session.channel, container.journal.batch)
 
     def sessions_dropped(self) -> None:
-        container = self.container
+        router, batch = self.container.router, self.container.journal.batch
         self.dynamic.connection_ended()
-        container.router.connection_ended(
-            self.id, ending_of_connection(self.connection), container.journal.batch
-        )
+        router.connection_ended(self.id, ending_of_connection(self.connection), batch)
 
     def ended(self) -> None:
         self._alarm.end(self.container.router.timer_queue)

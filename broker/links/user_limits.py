@@ -35,6 +35,7 @@ REMEMBERED_MS: Final[i64] = 1000
 
 if TYPE_CHECKING:
     from broker.links.container import Container
+    from broker.links.linkless import Client
     from broker.links.peer import Peer
     from broker.routing.topics.subscription import Subscription
 
@@ -130,22 +131,43 @@ class UserLimitChecks:
 
     def set_rates(self, peer: Peer) -> None:
         """Apply the rates and backlog that the limits now allow the user of `peer`."""
-        usage = peer.usage
+        if peer.usage is not None:
+            peer.quota = self._quota(peer, peer.usage)
+
+    def quota_of(self, client: Client) -> Quota | None:
+        """Return the rates and backlog of a client without a link, None if nothing limits them.
+
+        Its user may have no connection: `forget_user` must follow.
+        """
+        user = client.identity.user
+        usage = self._usages.get(user)
         if usage is None:
-            return
-        messages_per_s = self._most(peer, MESSAGES_PER_S)
-        bytes_per_s = self._most(peer, BYTES_PER_S)
-        backlog_max = self._most(peer, BACKLOG_BYTES)
+            if not self._container.access.limits:
+                return None
+            usage = self._usages[user] = Usage(user)
+        return self._quota(client, usage)
+
+    def forget_user(self, user: str) -> None:
+        """Forget a user without connections, at once or when it owes nothing."""
+        usage = self._usages.get(user)
+        if usage is not None:
+            self.forget(usage)
+
+    def _quota(self, client: Client, usage: Usage) -> Quota | None:
+        """Apply the limits of now to the quota of a user; return it, None if there is no limit."""
+        messages_per_s = self._most(client, MESSAGES_PER_S)
+        bytes_per_s = self._most(client, BYTES_PER_S)
+        backlog_max = self._most(client, BACKLOG_BYTES)
         has_any = messages_per_s != NONE or bytes_per_s != NONE or backlog_max != NONE
         quota = usage.quota
         if quota is None:
             if not has_any:
-                return
+                return None
             router = self._container.router
             source = UserBacklog(router, usage.user)
             quota = usage.quota = Quota(self._container.clock, router.timer_queue, source)
-        peer.quota = quota if has_any else None
         quota.limit(messages_per_s=messages_per_s, bytes_per_s=bytes_per_s, backlog_max=backlog_max)
+        return quota if has_any else None
 
     def leave(self, peer: Peer) -> None:
         """Remove a connection that has ended. Idempotent."""
@@ -212,7 +234,7 @@ class UserLimitChecks:
         if count >= most:
             raise LimitReached(self._refusal(peer, LINKS, count, most=most))
 
-    def check_node(self, peer: Peer) -> None:
+    def check_node(self, peer: Client) -> None:
         """Raise LimitReached if the user of `peer` may create no further queue or topic."""
         most = self._most(peer, NODES)
         if most == NONE:
@@ -236,16 +258,16 @@ class UserLimitChecks:
         if count >= most:
             raise LimitReached(self._refusal(peer, SUBSCRIPTIONS, count, most=most))
 
-    def _most(self, peer: Peer, name: str) -> i64:
+    def _most(self, peer: Client, name: str) -> i64:
         access = self._container.access
         if not access.limits:
             return NONE
         return access.limits_of(peer.identity).most(name)
 
-    def _refusal(self, peer: Peer, name: str, count: i64, *, most: i64) -> str:
+    def _refusal(self, peer: Client, name: str, count: i64, *, most: i64) -> str:
         """Report a refusal to the operator, and return its text for the client."""
         container = self._container
         container.stats.user_limits_reached += 1
         text = f"user {peer.identity.name()} has {count} {name}, and a limit allows {most}"
-        container.watcher.limited(peer, text)
+        peer.limited(text)
         return text

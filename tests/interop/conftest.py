@@ -33,6 +33,7 @@ NEED_PROTON: Final = {
     "test_command_line_management.py",
     "test_command_line_tls.py",
     "test_command_line_users.py",
+    "test_jms_over_http.py",
     "test_qpid_jms_mapping.py",
     "test_secure_broker.py",
     *(path.name for path in Path(__file__).parent.glob("test_qpid_proton_*.py")),

@@ -167,9 +167,13 @@ class Quota(TimerCallback):
             allowed = min(allowed, max(1, self._left // size))
         return max(0, allowed)
 
+    def has_allowance(self) -> bool:
+        """Return whether the user may send a message now."""
+        return not self._update_backlog() and self.allowance(SIZE_GUESSED) > 0
+
     def hold(self, producer: Producer) -> bool:
         """Hold `producer` until there is credit for it, if there is none; return whether so."""
-        if not self._update_backlog() and self.allowance(SIZE_GUESSED) > 0:
+        if self.has_allowance():
             return False
         self.held += 1
         self.waiting.wait(producer)

@@ -120,6 +120,24 @@ HITS: Final = {
     "API_REQUESTS_PER_USER_MAX": "http/api/test_slots.py::test_one_user_leaves_room_for_another",
     "HEAD_MAX_MS": "http/test_connection.py"
     "::test_a_head_has_little_time_whatever_silence_is_allowed",
+    "JMS_PROPERTIES_MAX": "http/test_jms_fields.py::test_a_message_has_only_so_many_properties",
+    "JMS_FIELDS_BYTES_MAX": "http/test_jms_fields.py"
+    "::test_the_fields_of_a_message_have_only_so_many_bytes",
+    "JMS_BODY_BYTES_MAX": "http/test_jms_waiting.py::test_a_body_has_a_largest_size",
+    "JMS_BODY_MAX_MS": "http/test_jms_waiting.py::test_a_body_must_arrive_in_time",
+    "JMS_WAIT_MAX_S": "http/test_jms_waiting.py::test_a_time_that_is_not_allowed",
+    "JMS_WAITING_MAX": "http/test_jms_waiting.py"
+    "::test_all_users_have_only_so_many_waiting_requests",
+    "JMS_WAITING_PER_USER_MAX": "http/test_jms_waiting.py"
+    "::test_a_user_has_only_so_many_waiting_requests",
+    "JMS_RECEIPTS_PER_USER_MAX": "http/test_jms_receiving.py"
+    "::test_a_user_has_only_so_many_receipts",
+    "JMS_LOCK_MS": "http/test_jms_receiving.py"
+    "::test_a_renewed_receipt_holds_longer_and_an_expired_one_no_more",
+    "JMS_BROWSED_MAX": "http/test_jms_browsing.py::test_what_is_refused",
+    "JMS_DECODED_BYTES_MAX": "http/test_jms_message.py::test_only_a_small_body_is_decoded",
+    "JMS_SHOWN_BYTES_MAX": "http/test_jms_message.py::test_a_large_body_is_left_out",
+    "XML_BYTES_MAX": "http/test_soap_jms.py::test_only_the_namespace_of_the_root_is_read",
 }
 
 NO_LIMITS: Final = {
@@ -135,6 +153,7 @@ NO_LIMITS: Final = {
         "http.port",
         "http.tls",
         "http.metrics",
+        "http.jms",
         "allow_anonymous",
         "authenticator",
         "user",
