@@ -31,7 +31,8 @@ from broker.parts import access_of, limits_of, login_of
 from broker.policies import policies_of
 from broker.routing.errors import RoutingError
 from broker.security.access import AccessRules
-from broker.settings import ADOPT, ENVIRONMENT_PREFIX, Settings, SettingsError
+from broker.settings import ADOPT, Settings, SettingsError
+from broker.settings_errors import ENVIRONMENT_PREFIX
 from broker.stats import RELOAD_FAILED, RELOADED
 
 AT_ONCE: Final = frozenset(

@@ -24,7 +24,8 @@ from broker import __version__
 from broker.compiled import build_kind
 from broker.doctor.file_checks import secrets_of
 from broker.doctor.finding import DoctorFinding
-from broker.settings import ENVIRONMENT_PREFIX, Settings
+from broker.settings import Settings
+from broker.settings_errors import ENVIRONMENT_PREFIX
 
 MASKED: Final = "***"
 

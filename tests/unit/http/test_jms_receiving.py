@@ -8,14 +8,12 @@ import pytest
 
 from broker.http import jms_receiving
 from broker.http.limits import JMS_LOCK_MS, JMS_RECEIPTS_PER_USER_MAX
-from broker.http.server import HttpServer
-from broker.http_settings import HttpSettings
 from broker.routing.addresses.policy import AddressPolicy
 from broker.security.identity import ADMIN
 from tests.support.access import ADA, RuledUsers
 from tests.support.broker import Broker, Doorman
 from tests.support.frames import message
-from tests.support.http import basic, served, socket_to
+from tests.support.http import basic, served, server_of, socket_to
 from tests.support.jms_http import JmsAnswer, call, post, store_working, until
 from tests.support.linkless import send
 from tests.support.stores import GatedStore
@@ -196,7 +194,7 @@ async def test_a_response_that_nobody_reads_leaves_the_receipt_to_expire() -> No
 
 async def test_a_server_that_stops_ends_waiting_requests() -> None:
     broker = Broker()
-    server = HttpServer(HttpSettings(port=0, jms=True), broker.container, broker.store)
+    server = server_of(broker.store, broker, jms=True)
     await server.start()
     async with socket_to(server.url()) as (_, writer):
         writer.write(b"POST /jms/receive/queue/q?wait=60 HTTP/1.1\r\nHost: localhost\r\n\r\n")

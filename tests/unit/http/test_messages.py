@@ -10,8 +10,8 @@ import pytest
 
 from broker.amqp.sections import split
 from broker.embedding import Broker
-from broker.http.application import BrokenOff
 from broker.http.messages import SCHEMA, Reading, batch_of
+from broker.http.streams import BrokenOff
 from broker.links.copies import Gathered
 from tests.support.embedded import put
 from tests.support.http import ask, begin, socket_to
