@@ -316,7 +316,7 @@ class App:
         found = {
             "the listeners are not up": not self._has_started,
             "the store failed": self.failure is not None,
-            "the broker is stopping": self.container.is_draining(),
+            "the broker is stopping": self.container.drain.keeps_clients_out(),
         }
         return [reason for reason, is_so in found.items() if is_so]
 

@@ -302,10 +302,6 @@ class Container:
             for peer in list(holders):
                 peer.connection.close(fault)
 
-    def is_draining(self) -> bool:
-        """Return whether clients are to leave this broker alone: it drains, or is stopping."""
-        return self.closing or self.drain.is_announced
-
     def peers(self) -> list[Peer]:
         """Return every open connection, in no order."""
         return [peer for holders in self._peers.values() for peer in holders]

@@ -75,6 +75,10 @@ class Drain(TimerCallback):
         self.is_announced = False
         self.is_finishing = False
 
+    def keeps_clients_out(self) -> bool:
+        """Return whether clients are to leave the broker alone: it drains, or is stopping."""
+        return self.is_announced or self._container.closing
+
     def phase(self) -> DrainPhase:
         """Return the present phase."""
         return self._course.phase

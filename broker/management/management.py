@@ -137,9 +137,12 @@ class Management(Service):
             LeaseEntity(router, journal),
         ]
         if store is not None and spawn is not None:
-            entities += [Stores(store, router), DamagedMessages(store)]
+            entities += [
+                Stores(store, router),
+                DamagedMessages(store),
+                Sinks(router, journal, store),
+            ]
             entities += [Backups(store, spawn, container.audit), Events(store, router.prefixes)]
-            entities.append(Sinks(router, journal, store))
         if accounts is not None:
             entities.append(UserEntity(accounts, router))
         if settings is not None:

@@ -137,4 +137,4 @@ class Overview(Entity):
 def _state(container: Container) -> str:
     if container.closing:
         return STOPPING
-    return DRAINING if container.is_draining() else RUNNING
+    return DRAINING if container.drain.keeps_clients_out() else RUNNING

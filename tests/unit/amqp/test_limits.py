@@ -105,7 +105,7 @@ HITS: Final = {
     "::test_what_nobody_commits_goes_when_it_is_old",
     "max_delivery_count": "links/test_outcome.py::test_a_message_that_fails_too_often_is_taken_out",
     # settings for HTTP clients
-    "http.streams_max": "http/test_streams.py::test_only_so_many_streams_are_under_way",
+    "http.streams_max": "http/test_arrow_streams.py::test_only_so_many_streams_are_under_way",
     "http.head_bytes_max": "http/test_connection.py::test_the_head_of_a_request_is_short",
     "http.silence_max_ms": "http/test_connection.py::test_a_peer_that_says_nothing_is_dropped",
     "auto_create_max": "routing/test_population.py::test_clients_make_so_many_nodes_and_no_more",

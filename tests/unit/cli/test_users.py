@@ -100,7 +100,7 @@ def test_a_file_that_is_typed_wins_over_a_broker_in_the_environment(
     done = user("add", "alice", "--password-stdin", "--config", str(config), typed="x\n")
     assert done.exit_code == 0
     done = user("list")
-    assert done.exit_code == 1
+    assert done.exit_code == 5
     assert done.stderr.startswith("jms-broker: amqp://127.0.0.1:1: ")
 
 

@@ -99,7 +99,10 @@ def test_an_announcement_ends_nothing_but_new_connections(drained: Drained) -> N
     client = drained.broker.session()
     client.attach_sender()
     drained.announce(only=True)
-    assert (drained.broker.container.is_draining(), drained.owner.told) == (True, ["announced"])
+    assert (drained.broker.container.drain.keeps_clients_out(), drained.owner.told) == (
+        True,
+        ["announced"],
+    )
     client.transfer(0)
     client.expect_last(Disposition)
     client.attach_receiver(handle=1, credit=1)
@@ -289,6 +292,6 @@ def test_a_broker_without_an_owner_is_not_drained() -> None:
     client.attach_sender()
     broker.advance(10 * ANNOUNCE_MS)
     assert broker.container.drain.phase() is DrainPhase.SERVING
-    assert not broker.container.is_draining()
+    assert not broker.container.drain.keeps_clients_out()
     client.transfer(0, payload=message(b"x"))
     client.expect_last(Disposition)

@@ -78,7 +78,7 @@ def test_a_drain_begins_after_the_response(arguments: dict[str, object], later: 
     response = asked(broker, "DRAIN", **arguments)
     assert response.status == ACCEPTED
     assert response.body == {"announce_ms": 7, "timeout_ms": 9}
-    assert not broker.container.is_draining()
+    assert not broker.container.drain.keeps_clients_out()
     for _ in range(4):
         broker.advance(10)
     body = asked(broker, "READ").body
