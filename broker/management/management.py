@@ -137,12 +137,7 @@ class Management(Service):
             LeaseEntity(router, journal),
         ]
         if store is not None and spawn is not None:
-            entities += [
-                Stores(store, router),
-                DamagedMessages(store),
-                Sinks(router, journal, store),
-            ]
-            entities += [Backups(store, spawn, container.audit), Events(store, router.prefixes)]
+            entities += _entities_of_store(container, store, spawn)
         if accounts is not None:
             entities.append(UserEntity(accounts, router))
         if settings is not None:
@@ -382,6 +377,16 @@ class Management(Service):
 
     def _management_nodes(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         return Response(body=[])
+
+
+def _entities_of_store(container: Container, store: Store, spawn: Spawn) -> list[Entity]:
+    router = container.router
+    return [
+        *(Stores(store, router), DamagedMessages(store)),
+        Backups(store, spawn, container.audit),
+        Events(store, router.prefixes),
+        Sinks(router, container.journal, store),
+    ]
 
 
 def _definitions(
