@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
     serialize_key_and_certificates,
 )
 
+from broker.security.scram_verifier import ITERATIONS_MIN, ScramHash, make_verifier
 from broker.security.users import Users
 from tests.interop.broker_process import PASSWORD, USER, BrokerProcess
 from tests.support.certificates import SERVER_NAME, Authority, Issued
@@ -37,7 +39,11 @@ SCRAM_512: Final = "scram512"
 """A user who may log in by SCRAM-SHA-512 only."""
 
 SUITE: Final = "suite"
-"""A user of the role application, who may log in by SCRAM-SHA-512 only: of the JMS suite."""
+"""A user of the role application, who may log in by SCRAM-SHA-512 only: of the JMS suite.
+
+It logs in hundreds of times, so its verifier has few iterations; that of SCRAM_512 has the usual
+number, which takes Java 100 ms.
+"""
 
 SUITE_PASSWORD: Final = "poppy"
 
@@ -170,4 +176,13 @@ def _write_users(folder: Path) -> None:
         alone = f'name = "{name}"\n'
         assert alone in text
         text = text.replace(alone, f'{alone}mechanisms = ["SCRAM-SHA-512"]\n')
-    users.file.write_text(text)
+    users.file.write_text(_with_few_iterations(text))
+
+
+def _with_few_iterations(text: str) -> str:
+    """Return the text of the users file with another verifier of SUITE."""
+    made = make_verifier(ScramHash.SHA_512, SUITE_PASSWORD, iterations=ITERATIONS_MIN)
+    before, name, after = text.partition(f'name = "{SUITE}"\n')
+    changed = re.sub(r'scram_sha_512 = ".*"', f'scram_sha_512 = "{made.text}"', after, count=1)
+    assert changed != after
+    return f"{before}{name}{changed}"
