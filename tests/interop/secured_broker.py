@@ -39,11 +39,7 @@ SCRAM_512: Final = "scram512"
 """A user who may log in by SCRAM-SHA-512 only."""
 
 SUITE: Final = "suite"
-"""A user of the role application, who may log in by SCRAM-SHA-512 only: of the JMS suite.
-
-It logs in hundreds of times, so its verifier has few iterations; that of SCRAM_512 has the usual
-number, which takes Java 100 ms.
-"""
+"""A user of the role application, who may log in by SCRAM-SHA-512 only: of the JMS suite."""
 
 SUITE_PASSWORD: Final = "poppy"
 
@@ -55,6 +51,15 @@ APPLICATIONS: Final = {
     "neighbour": "lily",
 }
 """Further users of the role application, with their passwords: of one test each."""
+
+FEW_ITERATIONS: Final = {
+    SUITE: (SUITE_PASSWORD, ScramHash.SHA_512),
+    SHOP: (SHOP_PASSWORD, ScramHash.SHA_256),
+}
+"""Users that log in hundreds of times, and the hashes by which they do.
+
+Other verifiers have the usual number of iterations, which takes Java 100 ms.
+"""
 
 STORE_PASSWORD: Final = "changeit"
 """The password of the stores for Java."""
@@ -180,9 +185,12 @@ def _write_users(folder: Path) -> None:
 
 
 def _with_few_iterations(text: str) -> str:
-    """Return the text of the users file with another verifier of SUITE."""
-    made = make_verifier(ScramHash.SHA_512, SUITE_PASSWORD, iterations=ITERATIONS_MIN)
-    before, name, after = text.partition(f'name = "{SUITE}"\n')
-    changed = re.sub(r'scram_sha_512 = ".*"', f'scram_sha_512 = "{made.text}"', after, count=1)
-    assert changed != after
-    return f"{before}{name}{changed}"
+    """Return the text of the users file with the verifiers of FEW_ITERATIONS."""
+    for user, (password, hash_) in FEW_ITERATIONS.items():
+        made = make_verifier(hash_, password, iterations=ITERATIONS_MIN)
+        before, name, after = text.partition(f'name = "{user}"\n')
+        key = hash_.value.lower().replace("-", "_")
+        changed = re.sub(rf'{key} = ".*"', f'{key} = "{made.text}"', after, count=1)
+        assert changed != after
+        text = f"{before}{name}{changed}"
+    return text
