@@ -11,6 +11,9 @@ SOURCES := $(wildcard jms_broker*.py) \
 	$(shell find broker storage pyspark_amqp tests/conformance -name '*.py' ! -name 'test_*')
 COMPILER_FILES := setup.cfg config/build_ext.py config/cold_paths.h config/mypyc.ini
 
+# With this variable, each process of the tests would compile the tests' modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Whether this machine can build C extensions: the compiler that Python names, and its headers.
 CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
 	compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]; \
@@ -44,16 +47,20 @@ spark: build $(STAMPS)/spark
 
 # The tests of modules that are compiled, on the checkout's .py files; then every suite on the compiled
 # broker, in twice as many processes as there are cores, since many tests wait for a program or a
-# time; those with Spark by themselves, two processes that each have a Spark of a gigabyte.
+# time; those with Spark by themselves, two processes that each have a Spark of a gigabyte. The rules
+# of `make check` are left to it: each process would parse all sources. Files run in the order of their
+# folders, so that the last ones, of unit tests, are short.
 ENGINE := tests/wire tests/unit/amqp tests/unit/jms tests/unit/links tests/unit/routing
 INTERPRETED := $(ENGINE) tests/unit/storage/sql/segments tests/unit/test_address_settings.py \
 	tests/scenario tests/fuzz tests/docs/test_operations_page.py
+BY_CHECK := --ignore tests/test_tidy.py --ignore tests/test_citations.py
+BY_FILE := --dist loadfile --no-loadscope-reorder
 COMPILED := PYTEST_XDIST_AUTO_NUM_WORKERS=$$((2 * $$(nproc))) $(BIN)/pytest --compiled
 test: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \
 		$(MAKE) --no-print-directory build $(STAMPS)/spark && \
 		$(BIN)/python -m pytest --numprocesses auto $(INTERPRETED) && \
-		$(COMPILED) --numprocesses auto --dist loadfile --ignore tests/spark tests && \
+		$(COMPILED) --numprocesses auto $(BY_FILE) $(BY_CHECK) --ignore tests/spark tests && \
 		$(COMPILED) --numprocesses 2 --dist worksteal tests/spark; \
 	elif [ "$$CI" = true ]; then \
 		echo "$(NO_COMPILER): the compiled broker cannot be tested"; exit 1; \

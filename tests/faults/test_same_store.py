@@ -14,6 +14,7 @@ from tests.faults.producer import Producer, drained
 from tests.faults.server import Place, Server, strace, why_no_strace
 from tests.faults.test_kill import port_of
 from tests.interop.broker_process import BrokerProcess, command, environment
+from tests.interop.preloaded import preloaded_command
 from tests.support.socket_client import SocketClient
 
 pytestmark = pytest.mark.slow
@@ -34,8 +35,9 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 def run(*arguments: str | Path, within: tuple[str, ...] = ()) -> tuple[int, str]:
     """Return the exit status and the last line of `jms-broker`; a broker must end by itself."""
+    program = preloaded_command() if arguments[0] == "store" and not within else command()
     ended = subprocess.run(
-        [*within, *command(), *map(str, arguments)],
+        [*within, *program, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,

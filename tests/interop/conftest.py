@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pytest
 
@@ -25,6 +25,9 @@ from tests.interop.broker_process import (
     BrokerProcess,
 )
 from tests.interop.secured_broker import SecuredBroker
+
+if TYPE_CHECKING:
+    from tests.interop.junit import JUnit
 
 NEED_PROTON: Final = {
     "test_command_line.py",
@@ -128,3 +131,12 @@ def maven() -> str:
         if shutil.which(tool) is None:
             not_available(f"{tool} is not installed: no test with Qpid JMS")
     return "mvn"
+
+
+@pytest.fixture(scope="session")
+def junit(maven: str) -> JUnit:
+    """Return the JUnit tests of qpid_jms/, built with `maven`."""
+    from tests.interop.junit import built
+
+    assert maven
+    return built()

@@ -42,6 +42,15 @@ PIP_SETTINGS: Final = {"index-url", "extra-index-url", "trusted-host", "proxy", 
 
 CERTIFICATES: Final = Path("/etc/ssl/certs")
 
+COMPILER: Final = """\
+#!/bin/sh
+exec "/usr/bin/${0##*/}" "$@" -O0 -fno-lto
+"""
+"""Script that hides a compiler: the tests of the image need no fast code, which takes minutes."""
+
+COMPILERS: Final = ("gcc", "x86_64-linux-gnu-gcc", "aarch64-linux-gnu-gcc")
+"""Names by which Python may start it."""
+
 ENTER: Final = """\
 root=$1 data=$2 secrets=$3 user=$4
 shift 4
@@ -163,10 +172,16 @@ def _build(name: str) -> None:
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         settings = Path(folder) / "pip.conf"
         settings.write_text(_pip_settings())
+        compilers = Path(folder) / "compilers"
+        compilers.mkdir()
+        for compiler in COMPILERS:
+            (compilers / compiler).write_text(COMPILER)
+            (compilers / compiler).chmod(0o755)
+        hidden = f"--volume={compilers}:/usr/local/bin:ro"
         certificates = f"--volume={CERTIFICATES}:{CERTIFICATES}:ro"
         options = ["--isolation=chroot", "--format=docker", f"--build-arg=BASE={BASE}"]
         secret = f"--secret=id=pip,src={settings}"
-        _buildah("bud", *options, certificates, secret, f"--tag={name}", str(ROOT))
+        _buildah("bud", *options, certificates, hidden, secret, f"--tag={name}", str(ROOT))
 
 
 def _pip_settings() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
     serialize_key_and_certificates,
 )
 
+from broker.security.scram_verifier import ITERATIONS_MIN, ScramHash, make_verifier
 from broker.security.users import Users
 from tests.interop.broker_process import PASSWORD, USER, BrokerProcess
 from tests.support.certificates import SERVER_NAME, Authority, Issued
@@ -49,6 +51,15 @@ APPLICATIONS: Final = {
     "neighbour": "lily",
 }
 """Further users of the role application, with their passwords: of one test each."""
+
+FEW_ITERATIONS: Final = {
+    SUITE: (SUITE_PASSWORD, ScramHash.SHA_512),
+    SHOP: (SHOP_PASSWORD, ScramHash.SHA_256),
+}
+"""Users that log in hundreds of times, and the hashes by which they do.
+
+Other verifiers have the usual number of iterations, which takes Java 100 ms.
+"""
 
 STORE_PASSWORD: Final = "changeit"
 """The password of the stores for Java."""
@@ -170,4 +181,16 @@ def _write_users(folder: Path) -> None:
         alone = f'name = "{name}"\n'
         assert alone in text
         text = text.replace(alone, f'{alone}mechanisms = ["SCRAM-SHA-512"]\n')
-    users.file.write_text(text)
+    users.file.write_text(_with_few_iterations(text))
+
+
+def _with_few_iterations(text: str) -> str:
+    """Return the text of the users file with the verifiers of FEW_ITERATIONS."""
+    for user, (password, hash_) in FEW_ITERATIONS.items():
+        made = make_verifier(hash_, password, iterations=ITERATIONS_MIN)
+        before, name, after = text.partition(f'name = "{user}"\n')
+        key = hash_.value.lower().replace("-", "_")
+        changed = re.sub(rf'{key} = ".*"', f'{key} = "{made.text}"', after, count=1)
+        assert changed != after
+        text = f"{before}{name}{changed}"
+    return text

@@ -48,8 +48,8 @@ from broker.jms import (
     stamp,
 )
 from tests.interop.broker_process import Broker
+from tests.interop.junit import JUnit
 from tests.interop.proton_peer import Peer
-from tests.interop.test_qpid_jms import run_phase
 from tests.support.jms import DATA, SEQUENCE, VALUE, encoded
 
 pytestmark = pytest.mark.slow
@@ -321,32 +321,23 @@ class Exchange:
 
 
 @pytest.fixture(scope="module")
-def exchange(maven: str, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Exchange:
+def exchange(junit: JUnit, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Exchange:
     """Return the facts of all messages, after Qpid JMS has sent its own and received all."""
     folder = tmp_path_factory.mktemp("mapping")
     sent, shown = folder / "sent", folder / "shown"
-    run_phase(
-        maven,
-        "MappingPhases#send",
-        url=broker.url,
-        folder=folder,
-        mapping_address=SENT,
-        mapping_output=str(sent),
-    )
+    given = {"mapping.address": SENT, "mapping.output": str(sent)}
+    junit.phase("MappingPhases#send", folder, url=broker.url, properties=given)
     said = by_case(sent)
     with Peer(broker.url) as peer:
         peer.opened()
         found = Exchange(sent=take_all(peer, SENT, len(said)), said=said)
         peer.fill(SHOWN.address, *found.everything())
-    run_phase(
-        maven,
-        "MappingPhases#show",
-        url=broker.url,
-        folder=folder,
-        mapping_address=SHOWN.address,
-        mapping_output=str(shown),
-        mapping_count=str(len(found.everything())),
-    )
+    given = {
+        "mapping.address": SHOWN.address,
+        "mapping.output": str(shown),
+        "mapping.count": str(len(found.everything())),
+    }
+    junit.phase("MappingPhases#show", folder, url=broker.url, properties=given)
     found.shown.update(by_case(shown))
     return found
 

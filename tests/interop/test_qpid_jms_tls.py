@@ -12,8 +12,8 @@ from typing import Final
 
 import pytest
 
+from tests.interop.junit import PATIENCE, JUnit, cases_of, junit_tests
 from tests.interop.secured_broker import STORE_PASSWORD, SUITE, SUITE_PASSWORD, SecuredBroker
-from tests.interop.test_qpid_jms import junit_tests, run_maven
 
 pytestmark = pytest.mark.slow
 
@@ -72,22 +72,17 @@ def classes() -> set[str]:
 @pytest.mark.requirement("SEC-01")
 @pytest.mark.requirement("SEC-02")
 @pytest.mark.requirement("SEC-03")
-def test_qpid_jms_over_tls(maven: str, secured_broker: SecuredBroker, tmp_path: Path) -> None:
-    output = tmp_path / "maven.txt"
-    wanted = classes()
-    tests = ",".join([*sorted(wanted), *(f"!{name}" for name in NOT_HERE)])
-    command = [
-        maven,
-        # the store is for the JVM of the tests alone: Maven itself needs no network
-        "--offline",
-        f"-Djavax.net.ssl.trustStore={secured_broker.file('trusted.p12')}",
-        f"-Djavax.net.ssl.trustStorePassword={STORE_PASSWORD}",
-        f"-Dbroker.login=jms.username={SUITE}&jms.password={SUITE_PASSWORD}",
-        f"-Djunit.jupiter.execution.timeout.testable.method.default={CASE_S} s",
-        f"-Dtest={tests}",
-    ]
-    found = run_maven(command, url=secured_broker.tls_url(), output=output)
-    assert {name.partition("#")[0] for name in found} == wanted, output.read_text()[-3000:]
+def test_qpid_jms_over_tls(junit: JUnit, secured_broker: SecuredBroker, tmp_path: Path) -> None:
+    tests = cases_of(classes(), but=NOT_HERE)
+    properties = {
+        "javax.net.ssl.trustStore": secured_broker.file("trusted.p12"),
+        "javax.net.ssl.trustStorePassword": STORE_PASSWORD,
+        "broker.login": f"jms.username={SUITE}&jms.password={SUITE_PASSWORD}",
+        PATIENCE: f"{CASE_S} s",
+    }
+    url = secured_broker.tls_url()
+    found = junit.run(tests, tmp_path, url=url, properties=properties)
+    assert set(found) == set(tests)
     problems = {name: verdict.problem for name, verdict in found.items() if verdict.problem}
     assert not problems
     assert len([verdict for verdict in found.values() if verdict.skipped is None]) >= 150

@@ -8,13 +8,13 @@ from typing import Final
 import pytest
 
 from tests.interop.broker_process import BrokerProcess
-from tests.interop.test_qpid_jms import run_maven
+from tests.interop.junit import JUnit
 from tests.support.token_server import token_server
 from tests.support.tokens import AUDIENCE, ISSUER, TokenIssuer
 
 pytestmark = pytest.mark.slow
 
-PHASES: Final = ("xoauth2", "password", "bad", "failover")
+PHASES: Final = [f"TokenPhases#{name}" for name in ("xoauth2", "password", "bad", "failover")]
 SETTINGS: Final = f"""
 [oauth]
 issuer = "{ISSUER}"
@@ -25,15 +25,13 @@ leeway_s = 0
 
 
 @pytest.mark.requirement("SEC-07")
-def test_qpid_jms_logs_in_with_tokens(maven: str, tmp_path: Path) -> None:
+def test_qpid_jms_logs_in_with_tokens(junit: JUnit, tmp_path: Path) -> None:
     issuer = TokenIssuer("RS256")
     (tmp_path / "jwks.json").write_bytes(issuer.jwks())
     broker = BrokerProcess(tmp_path, settings=SETTINGS)
-    output = tmp_path / "output.txt"
     with token_server(issuer) as url:
-        command = [maven, "-Dtest=TokenPhases", f"-Dtoken.issuer={url}"]
-        found = run_maven(command, url=broker.url, output=output)
-    assert set(found) == {f"TokenPhases#{name}" for name in PHASES}, output.read_text()[-3000:]
+        found = junit.run(PHASES, tmp_path, url=broker.url, properties={"token.issuer": url})
+    assert set(found) == set(PHASES)
     problems = {name: each.problem for name, each in found.items() if each.problem is not None}
     assert problems == {}
     assert "credential expired" in broker.log.read_text()

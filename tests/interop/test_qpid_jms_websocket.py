@@ -14,7 +14,7 @@ import pytest
 
 from broker.security.users import Users
 from tests.interop.broker_process import BrokerProcess
-from tests.interop.test_qpid_jms import run_maven
+from tests.interop.junit import JUnit, cases_of
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
 
@@ -24,7 +24,7 @@ CLASSES: Final = ("SendReceiveTest", "TransactionTest", "TopicTest", "SelectorTe
 LARGE: Final = "LargeMessageTest"
 """Not over TLS: a JVM that compiles fast and little (pom.xml) encrypts 3 MiB/s."""
 
-NOT_HERE: Final = "!TransactionTest#connectionLost"
+NOT_HERE: Final = "TransactionTest#connectionLost"
 """Its proxy, which cuts connections, is for TCP only."""
 
 SECRET: Final = "changeit"
@@ -93,14 +93,11 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     assert made.broker.stop() == 0
 
 
-def test_qpid_jms_over_websocket(maven: str, site: Site, tmp_path: Path) -> None:
-    output = tmp_path / "maven.txt"
-    properties = [f"-D{name}={value}" for name, value in site.properties.items()]
-    # the stores are for the JVM of the tests alone: Maven itself needs no network
+def test_qpid_jms_over_websocket(junit: JUnit, site: Site, tmp_path: Path) -> None:
     classes = [*CLASSES, *([] if site.properties else [LARGE])]
-    command = [maven, "--offline", *properties, f"-Dtest={','.join([*classes, NOT_HERE])}"]
-    found = run_maven(command, url=site.url, output=output)
-    assert {name.partition("#")[0] for name in found} == set(classes), output.read_text()[-3000:]
+    tests = cases_of(classes, but=[NOT_HERE])
+    found = junit.run(tests, tmp_path, url=site.url, properties=site.properties)
+    assert set(found) == set(tests)
     problems = {name: verdict.problem for name, verdict in found.items() if verdict.problem}
     assert not problems
     assert len([verdict for verdict in found.values() if verdict.skipped is None]) >= 20

@@ -26,7 +26,7 @@ from broker.security.users import Users
 from tests.docs.page import Block, Command, blocks, commands
 from tests.docs.visit import Visit
 from tests.interop.broker_process import ROOT, BrokerProcess
-from tests.interop.test_qpid_jms import run_phase
+from tests.interop.junit import JUnit
 from tests.support.certificates import SERVER_NAME, Authority
 
 pytestmark = pytest.mark.slow
@@ -41,7 +41,7 @@ RECEIVE: Final = (
 @pytest.mark.requirement("SEC-01")
 @pytest.mark.requirement("SEC-02")
 @pytest.mark.requirement("SEC-03")
-def test_the_java_program_of_the_page(maven: str, tmp_path: Path) -> None:
+def test_the_java_program_of_the_page(junit: JUnit, tmp_path: Path) -> None:
     """The page is followed up to its Java program; `billing` then receives what that has sent."""
     visit = Visit(tmp_path, PAGE)
     try:
@@ -52,10 +52,8 @@ def test_the_java_program_of_the_page(maven: str, tmp_path: Path) -> None:
             else:
                 visit.follow(block)
         url = visit.here("amqps://localhost:5671")
-        folder = tmp_path / "maven"
-        folder.mkdir()
-        stores = {"broker_secured_folder": str(tmp_path)}
-        run_phase(maven, "SecurePhases#send", url=url, folder=folder, **stores)
+        stores = {"broker.secured.folder": str(tmp_path)}
+        junit.phase("SecurePhases#send", tmp_path, url=url, properties=stores)
         visit.run(Command(line=0, text=RECEIVE, output=["a book", "a map"], status=0))
     finally:
         visit.end()

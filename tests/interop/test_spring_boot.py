@@ -28,7 +28,7 @@ CLIENT: Final = ForeignClient(
 PINNED: Final = ["pom.xml", "src/main/java/hello/HelloApplication.java"]
 ANSWER_SECONDS: Final = 60
 JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
-"""The application runs for seconds only, see test_qpid_jms.py."""
+"""The application runs for seconds only, see junit.py."""
 
 
 def built() -> Path:

@@ -1,4 +1,8 @@
-"""`jms-broker` as a user types it, in a process of its own."""
+"""`jms-broker` as a user types it, in a process of its own.
+
+Commands that a test starts and lets run are started like a user's, those that only print by
+`preloaded.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.interop.broker_process import command, environment
+from tests.interop.preloaded import preloaded_command
 
 SECONDS = 60
 
@@ -40,7 +45,7 @@ class Client:
 
     def run(self, *arguments: str, typed: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
-            [*command(), *arguments],
+            [*preloaded_command(), *arguments],
             env=self.environment,
             input=typed,
             capture_output=True,

@@ -16,8 +16,9 @@ from typing import Any, Final
 import pytest
 
 from tests.interop.broker_process import BrokerProcess, command, environment
+from tests.interop.conftest import junit as junit
 from tests.interop.conftest import maven as maven
-from tests.interop.test_qpid_jms import run_phase
+from tests.interop.junit import JUnit
 from tests.interop.test_qpid_jms_mapping import Facts, by_case
 from tests.spark import session
 
@@ -32,29 +33,30 @@ event_log = true
 """
 
 
-def sent_by_jms(maven: str, broker: BrokerProcess, address: str, folder: Path) -> dict[int, Facts]:
+def sent_by_jms(
+    junit: JUnit, broker: BrokerProcess, address: str, folder: Path
+) -> dict[int, Facts]:
     """Return the facts that Qpid JMS wrote of the messages that it sent."""
-    return phase("sendMany", maven, broker, address, folder)
+    return phase("sendMany", junit, broker, address, folder)
 
 
-def shown_by_jms(maven: str, broker: BrokerProcess, address: str, folder: Path) -> dict[int, Facts]:
+def shown_by_jms(
+    junit: JUnit, broker: BrokerProcess, address: str, folder: Path
+) -> dict[int, Facts]:
     """Return the facts that Qpid JMS wrote of the messages that it received."""
-    return phase("show", maven, broker, address, folder)
+    return phase("show", junit, broker, address, folder)
 
 
 def phase(
-    name: str, maven: str, broker: BrokerProcess, address: str, folder: Path
+    name: str, junit: JUnit, broker: BrokerProcess, address: str, folder: Path
 ) -> dict[int, Facts]:
     output = folder / name
-    run_phase(
-        maven,
-        f"MappingPhases#{name}",
-        url=broker.url,
-        folder=folder,
-        mapping_address=address,
-        mapping_output=str(output),
-        mapping_count=str(COUNT),
-    )
+    given = {
+        "mapping.address": address,
+        "mapping.output": str(output),
+        "mapping.count": str(COUNT),
+    }
+    junit.phase(f"MappingPhases#{name}", folder, url=broker.url, properties=given)
     return by_case(output)
 
 
@@ -86,8 +88,8 @@ def run(job: str, *words: str, folder: Path) -> dict[str, Any]:
 
 @pytest.mark.requirement("PIP-74")
 @pytest.mark.usefixtures("quick_drivers")
-def test_what_jms_sent_comes_back(maven: str, broker: BrokerProcess, tmp_path: Path) -> None:
-    sent = sent_by_jms(maven, broker, "in", tmp_path)
+def test_what_jms_sent_comes_back(junit: JUnit, broker: BrokerProcess, tmp_path: Path) -> None:
+    sent = sent_by_jms(junit, broker, "in", tmp_path)
     assert set(sent) == set(range(COUNT))
     place = ["--url", broker.url]
     taken = run("archive", "kept", *place, "--address", "in", "--mode", "lease", folder=tmp_path)
@@ -98,5 +100,5 @@ def test_what_jms_sent_comes_back(maven: str, broker: BrokerProcess, tmp_path: P
     reported = run("report", "kept", "--out", "report", folder=tmp_path)
     assert (reported["enqueued"], reported["accepted"]) == (COUNT, COUNT)
     run("replay", "kept", *place, "--to", "again", folder=tmp_path)
-    shown = shown_by_jms(maven, broker, "again", tmp_path)
+    shown = shown_by_jms(junit, broker, "again", tmp_path)
     assert shown == sent
