@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from broker.net.tls_handshake import TlsState
 
-READ_MAX: Final = 256 * 1024
+READ_MAX: Final = 128 * 1024
 """Maximum bytes read from a socket at once."""
 
 PIECE: Final = 64 * 1024
