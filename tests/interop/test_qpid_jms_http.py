@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.interop.broker_process import BrokerProcess
+from tests.interop.junit import JUnit
 from tests.interop.test_jms_over_http import SETTINGS, SOAP_11, SOAP_12, Request, envelope
-from tests.interop.test_qpid_jms import run_phase
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ WORDS = {"buy": "false", "buy fault": "true"}
 
 
 @pytest.mark.requirement("MAP-09")
-def test_soap_over_jms_with_qpid_jms(maven: str, tmp_path: Path) -> None:
+def test_soap_over_jms_with_qpid_jms(junit: JUnit, tmp_path: Path) -> None:
     broker = BrokerProcess(tmp_path, settings=SETTINGS)
     cases = list(product(VERSIONS, KINDS, WORDS))
     sent = [
@@ -40,7 +40,7 @@ def test_soap_over_jms_with_qpid_jms(maven: str, tmp_path: Path) -> None:
         for (content_type, namespace), kind, words in cases
     ]
     url = broker.url
-    run_phase(maven, "SoapPhases#serve", url=url, folder=tmp_path, requests=str(len(cases)))
+    junit.phase("SoapPhases#serve", tmp_path, url=url, properties={"requests": str(len(cases))})
     for request, ((content_type, namespace), kind, words) in zip(sent, cases, strict=True):
         answer = request.result()
         is_fault = WORDS[words]
