@@ -127,7 +127,8 @@ TYPES: Final = {
     "events": ("events",),
     "store": ("store", "quarantined-message", "backup"),
     "users": ("user",),
-    "config": ("settings",),
+    "config": ("settings", "drain"),
+    "definitions": ("definitions",),
     "acl": ("acl", "role"),
     "metrics": ("broker",),
     "audit": ("audit-record",),
@@ -145,6 +146,7 @@ EDITS: Final = {
     "store": ("CREATE", "backup"),
     "users": ("DELETE", "user"),
     "config": ("RELOAD", "settings"),
+    "definitions": ("IMPORT", "definitions"),
 }
 """An operation and a type of each part that can be edited."""
 

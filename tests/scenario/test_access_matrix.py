@@ -89,7 +89,6 @@ UNASKED: Final = {
     "edit management:acl": "rules are changed in the rules file alone",
     "edit management:metrics": "no operation of this part changes something",
     "edit management:audit": "no operation of this part changes something",
-    "edit management:definitions": "there is no request of this part",
 }
 """Rights that nothing in the broker asks for, with the reason."""
 
