@@ -282,6 +282,6 @@ def test_users_of_the_file_may_where_they_are_marked(tmp_path: Path) -> None:
             assert done.returncode == 4, os.fsdecode(done.stderr)
             assert b"not allowed to" in done.stderr
         wrong = client.run("node", "list", "--user", "root", "--password", "open")
-        assert wrong.returncode == 1
+        assert wrong.returncode == 4
     finally:
         broker.stop()

@@ -346,7 +346,7 @@ class TestBuilt:
         finally:
             assert broker.stop() == 0
         assert (sent.stdout, received.stdout) == ("sent 1\n", "world\n"), sent.stderr
-        assert stranger.returncode == 1
+        assert stranger.returncode == 4
         assert healthy.returncode == 0, healthy.stderr
         assert ended(check).returncode == 1
 

@@ -16,7 +16,7 @@ from broker.management.management import Management
 from broker.management.users import LoginRules
 from broker.security.identity import ADMIN
 from broker.security.users import Users
-from storage.memory import MemoryStore
+from storage.api import Store
 from tests.support.access import ADA, OWNER, RuledUsers, access_of
 from tests.support.audit import RecordingAudit
 from tests.support.broker import Broker
@@ -106,9 +106,12 @@ def problem(answer: Answer) -> dict[str, object]:
 
 @asynccontextmanager
 async def api_of(
-    folder: Path, *rights: str, broker: Broker | None = None
+    folder: Path, *rights: str, broker: Broker | None = None, store: Store | None = None
 ) -> AsyncIterator[ApiClient]:
-    """Run the API of a broker in which `ada` has these rights; yield a client of it."""
+    """Run the API of a broker in which `ada` has these rights; yield a client of it.
+
+    `store` is what the API shows in place of the broker's own store.
+    """
     users = RuledUsers({"": {ADMIN}})
     users.passwords = {ADA: PASSWORD, OWNER: PASSWORD}
     if broker is None:
@@ -116,8 +119,8 @@ async def api_of(
     container = broker.container
     container.audit = audit = RecordsInFolder(folder)
     broker.router.changes.are_recorded = True
-    store = broker.store
-    assert isinstance(store, MemoryStore)
+    if store is None:
+        store = broker.store
     tasks: set[asyncio.Task[None]] = set()
     known = Users(folder / "users.toml")
     management = Management(

@@ -12,11 +12,12 @@ from broker.http.api.problems import SLUGS
 from broker.http.limits import API_BODY_BYTES_MAX
 from broker.http.server import HttpServer
 from broker.http_settings import HttpSettings
-from storage.api import StoreError
+from storage.api import StoreError, StoreFacts
 from storage.memory import MemoryStore
 from tests.support.access import ADA
 from tests.support.api import ApiClient, api_of, problem
 from tests.support.http import ask, server_of, socket_to
+from tests.support.stores import GatedStore
 
 pytestmark = pytest.mark.requirement("OPS-01")
 
@@ -171,16 +172,15 @@ async def test_too_many_requests_are_told_to_wait(
     assert problem(answer)["type"] == f"{TYPE}too-many-requests"
 
 
-async def test_a_store_that_fails_and_a_broker_that_stops(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with api_of(tmp_path) as api:
-        broken = StoreError("the disk is gone")
+class LostDisk(GatedStore):
+    """A store that cannot be read."""
 
-        async def fail(*_: object) -> None:
-            raise broken
+    async def facts(self) -> StoreFacts:
+        raise StoreError("the disk is gone")
 
-        monkeypatch.setattr(api.broker.store, "facts", fail)
+
+async def test_a_store_that_fails_and_a_broker_that_stops(tmp_path: Path) -> None:
+    async with api_of(tmp_path, store=LostDisk()) as api:
         failed = await api.ask("GET", "/stores")
         api.broker.container.closing = True
         stopping = await api.ask("GET", "/queues")
@@ -191,7 +191,6 @@ async def test_a_store_that_fails_and_a_broker_that_stops(
 
 async def test_a_bug_is_an_internal_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with api_of(tmp_path) as api:
-        monkeypatch.setattr(api.broker.router, "names", None, raising=False)
         monkeypatch.setattr(application, "read_parameters", None)
         answer = await api.ask("GET", "/queues")
     assert (problem(answer)["detail"], answer.status) == ("internal error", 500)
