@@ -12,7 +12,8 @@ from broker.http.api.problems import SLUGS
 from broker.http.limits import API_BODY_BYTES_MAX
 from broker.http.server import HttpServer
 from broker.http_settings import HttpSettings
-from storage.api import StoreError, StoreFacts
+from storage.api import StoreError
+from storage.facts import StoreFacts
 from storage.memory import MemoryStore
 from tests.support.access import ADA
 from tests.support.api import ApiClient, api_of, problem
