@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,6 +17,7 @@ from broker.http.jms_problems import EXPECTED, JmsProblem, problem_of
 from broker.http.jms_receiving import Receiving
 from broker.http.jms_waiting import Disconnected, Waiting, body_of, preferred_wait
 from broker.http.limits import JMS_WAIT_MAX_S
+from broker.http.origin import foreign_page
 from broker.http.site import Handler, Work
 from broker.http.soap_faults import soap_response
 from broker.http.soap_jms import SoapCall, answers_as_soap, is_version_12
@@ -143,10 +143,5 @@ def check_origin(request: Request) -> None:
     A browser knows the password of its user, and without passwords every page that is open on this
     machine could send messages.
     """
-    site = request.headers.get("sec-fetch-site", "none")
-    origin = request.headers.get("origin")
-    host = request.headers.get("host", "")
-    if site not in ("none", "same-origin") or (
-        origin is not None and urlsplit(origin).netloc.lower() != host.lower()
-    ):
+    if foreign_page(request.headers):
         raise JmsProblem(FORBIDDEN, "foreign-origin", "web pages of other origins are refused")
