@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
+from broker.http.paths import accept_line_ends_in_paths
 from broker.http.probes import Probes
 from broker.http.site import Site
 
@@ -13,6 +14,7 @@ def routes_of(site: Site) -> list[BaseRoute]:
 
     A part that can be switched off is imported only here, in its line.
     """
+    accept_line_ends_in_paths()
     routes: list[BaseRoute] = []
     routes += Probes(site).routes()
     if site.settings.arrow:

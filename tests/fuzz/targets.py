@@ -9,6 +9,7 @@ from typing import Final
 
 from tests.fuzz import (
     access_rules,
+    api_requests,
     conversing,
     decoding,
     entering,
@@ -86,7 +87,7 @@ ENTRY_POINTS: Final = {
             framed=True,
             base=256 * KIB,
             factor=400,
-            share=19,
+            share=17,
         ),
         EntryPoint(
             "connection",
@@ -160,6 +161,16 @@ ENTRY_POINTS: Final = {
             base=512 * KIB,
             factor=400,
             share=3,
+        ),
+        EntryPoint(
+            "api",
+            api_requests.api_request,
+            api_requests.seeds,
+            api_requests.extremes,
+            framed=False,
+            base=512 * KIB,
+            factor=1000,
+            share=2,
         ),
     )
 }

@@ -12,8 +12,12 @@ from pydantic.json_schema import JsonSchemaMode
 
 from broker import __version__
 from broker.http.api.endpoint import ROOT, Endpoint
-from broker.http.api.parameters import Parameter
+from broker.http.api.entities import FIELDS, SORT
+from broker.http.api.idempotency import KEY_CHARACTERS_MAX
+from broker.http.api.parameters import TEXT, TEXTS, Parameter
 from broker.http.api.problems import MEDIA_TYPE, Problem
+from broker.management.entity import attributes_of
+from broker.management.response import NO_CONTENT
 
 OPENAPI: Final = "3.1.1"
 
@@ -21,7 +25,11 @@ REF: Final = "#/components/schemas/{model}"
 
 CONVERTER: Final = re.compile(r"\{(\w+):(\w+)\}")
 
-CONDITIONAL: Final = ("PUT", "DELETE")
+BODIES: Final = ("application/octet-stream", "application/json", "text/plain; charset=utf-8")
+"""The media types of the body of a message."""
+
+KEY: Final = f"^[ -~]{{1,{KEY_CHARACTERS_MAX}}}$"
+"""The pattern of the keys of Idempotency-Key."""
 
 Schema = Mapping[str, object]
 
@@ -55,7 +63,10 @@ def description(known: Sequence[Endpoint]) -> bytes:
 
 
 def _schemas(known: Sequence[Endpoint]) -> tuple[Schema, Mapping[type, Schema]]:
-    """Return the schemas of all models, and the schema of each model."""
+    """Return the schemas of all models, and the schema of each model.
+
+    A record in a list may have only the attributes that the parameter `fields` names.
+    """
     models: dict[type, None] = {Problem: None}
     for endpoint in known:
         models.update({each: None for each in (endpoint.body, endpoint.result) if each is not None})
@@ -66,17 +77,30 @@ def _schemas(known: Sequence[Endpoint]) -> tuple[Schema, Mapping[type, Schema]]:
     named = {model: by_key[model, "validation"] for model in models}
     found = defined["$defs"]
     assert isinstance(found, dict)
+    for endpoint in known:
+        if endpoint.result is not None and FIELDS in endpoint.parameters:
+            whole = found[endpoint.result.__name__]
+            name = _selected(endpoint.result)
+            found[name] = {key: value for key, value in whole.items() if key != "required"}
+            found[name]["title"] = name
     return found, named
+
+
+def _selected(record: type) -> str:
+    """Return the name of the schema of a record that may lack attributes."""
+    return f"Selected{record.__name__}"
 
 
 def _operation(endpoint: Endpoint, named: Mapping[type, Schema]) -> Schema:
     parameters = [_path_parameter(*each) for each in CONVERTER.findall(endpoint.path)]
-    parameters += [_query_parameter(each) for each in endpoint.parameters]
+    parameters += [_query_parameter(each, endpoint) for each in endpoint.parameters]
     if endpoint.method == "POST":
-        parameters.append(_header("Idempotency-Key", "a key: sent again, the response is the same"))
-    if endpoint.method in CONDITIONAL and "{name" in endpoint.path:
+        text = "a key: sent again, the response is the same"
+        parameters.append(_header("Idempotency-Key", text, pattern=KEY))
+    if endpoint.is_conditional:
         parameters.append(_header("If-Match", "the ETag that the entity must have, or `*`"))
-        parameters.append(_header("If-None-Match", "`*`: only if there is no such entity"))
+        text = "`*`: only if there is no such entity"
+        parameters.append(_header("If-None-Match", text, pattern=r"^\*$"))
     found: dict[str, object] = {
         "tags": [endpoint.tag],
         "operationId": _id_of(endpoint),
@@ -84,7 +108,11 @@ def _operation(endpoint: Endpoint, named: Mapping[type, Schema]) -> Schema:
         "description": f"Needs the right `{endpoint.right}`.",
         "parameters": parameters,
         "responses": {
-            str(endpoint.status): _success(endpoint, named),
+            **{
+                str(status): _success(endpoint, status, named)
+                for status in (endpoint.status, endpoint.other_status)
+                if status
+            },
             "default": {
                 "description": "A problem (RFC 9457)",
                 "content": {MEDIA_TYPE: {"schema": named[Problem]}},
@@ -97,14 +125,16 @@ def _operation(endpoint: Endpoint, named: Mapping[type, Schema]) -> Schema:
     return found
 
 
-def _success(endpoint: Endpoint, named: Mapping[type, Schema]) -> Schema:
+def _success(endpoint: Endpoint, status: int, named: Mapping[type, Schema]) -> Schema:
     found: dict[str, object] = {"description": endpoint.summary}
-    if endpoint.status == 204:
+    if status == NO_CONTENT:
         return found
     if endpoint.result is None:
-        found["content"] = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+        found["content"] = {each: {"schema": {"type": "string"}} for each in BODIES}
         return found
     schema = named[endpoint.result]
+    if FIELDS in endpoint.parameters:
+        schema = {"$ref": REF.format(model=_selected(endpoint.result))}
     if endpoint.is_list:
         schema = _page_of(schema)
     found["content"] = {"application/json": {"schema": schema}}
@@ -112,7 +142,7 @@ def _success(endpoint: Endpoint, named: Mapping[type, Schema]) -> Schema:
 
 
 def _page_of(schema: Schema) -> Schema:
-    """Return the schema of a page of entities: with `fields` they have only some attributes."""
+    """Return the schema of a page of entities."""
     return {
         "type": "object",
         "required": ["items", "next"],
@@ -130,20 +160,28 @@ def _path_parameter(name: str, converter: str) -> Schema:
     return {"name": name, "in": "path", "required": True, "schema": {"type": kind}}
 
 
-def _query_parameter(parameter: Parameter) -> Schema:
+def _query_parameter(parameter: Parameter, endpoint: Endpoint) -> Schema:
+    schema = parameter.schema()
+    if endpoint.is_list and endpoint.result is not None:
+        if parameter is FIELDS:
+            schema = {"type": TEXTS, "items": {"enum": list(attributes_of(endpoint.result))}}
+        elif parameter is SORT:
+            one = f"-?({'|'.join(attributes_of(endpoint.result))})"
+            schema = {"type": TEXT, "pattern": f"^({one}(,{one})*)?$"}
     return {
         "name": parameter.name,
         "in": "query",
         "required": parameter.required,
         "description": parameter.description,
-        "schema": parameter.schema(),
+        "schema": schema,
         # lists are separated by commas
         "explode": False,
     }
 
 
-def _header(name: str, text: str) -> Schema:
-    return {"name": name, "in": "header", "description": text, "schema": {"type": "string"}}
+def _header(name: str, text: str, *, pattern: str = "") -> Schema:
+    schema = {"type": "string", **({"pattern": pattern} if pattern else {})}
+    return {"name": name, "in": "header", "description": text, "schema": schema}
 
 
 def _id_of(endpoint: Endpoint) -> str:

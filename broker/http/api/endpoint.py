@@ -81,7 +81,9 @@ class Endpoint:
     """A method of a path below the API's root.
 
     `right` is the right without which nothing is done, `result` the model or record of the
-    response, `status` its code. `is_list`: the response is a page of results.
+    response, `status` its code, and `other_status` the one of other successes, 0 if there is none.
+    `is_list`: the response is a page of results. `is_conditional`: it is carried out only if the
+    preconditions in its headers hold.
     """
 
     method: str
@@ -93,7 +95,9 @@ class Endpoint:
     body: type[BaseModel] | None = None
     result: type | None = None
     status: int = 200
+    other_status: int = 0
     is_list: bool = False
+    is_conditional: bool = False
 
     @property
     def tag(self) -> str:

@@ -34,12 +34,17 @@ LIMIT: Final = Parameter(
 )
 CURSOR: Final = Parameter(name="cursor", description="`next` of the page before")
 
+SORT: Final = Parameter(
+    name="sort", description="attributes, such as `-messages,name`; `-` is descending"
+)
+FIELDS: Final = Parameter(name="fields", type=TEXTS, description="attributes, separated by commas")
+
 OF_LISTS: Final = (
     LIMIT,
     CURSOR,
-    Parameter(name="sort", description="attributes, such as `-messages,name`; `-` is descending"),
+    SORT,
     Parameter(name="q", description="a part of the name, or a pattern with `*` and `?`"),
-    Parameter(name="fields", type=TEXTS, description="attributes, separated by commas"),
+    FIELDS,
     Parameter(name="count", type=FLAG, description="also return `total`, at most 10,000"),
 )
 """The parameters of every list that has an order of its own."""
@@ -126,6 +131,7 @@ class ResourceKind:
             work=remove,
             parameters=parameters,
             status=NO_CONTENT,
+            is_conditional=bool(self.settings),
         )
 
     async def check(self, call: Call) -> bool | None:

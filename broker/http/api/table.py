@@ -51,7 +51,7 @@ from broker.management.events import EVENTS
 from broker.management.explain import ATTACH
 from broker.management.messages import MessageRecord
 from broker.management.overview import BROKER, BrokerRecord
-from broker.management.response import ACCEPTED, CREATED
+from broker.management.response import ACCEPTED, CREATED, NO_CONTENT, OK
 from broker.management.stores import QUARANTINED, STORE, QuarantinedRecord, StoreRecord
 
 OF_NODES: Final = (
@@ -112,6 +112,8 @@ def _nodes(kind: ResourceKind) -> list[Endpoint]:
             body=NodeBody,
             result=kind.record,
             status=CREATED,
+            other_status=OK,
+            is_conditional=True,
         ),
         kind.removal("DELETE", f"Delete a {kind.noun} with its messages", OF_NODES),
     ]
@@ -154,6 +156,7 @@ def _messages() -> list[Endpoint]:
             right=right,
             work=messages.read_body,
             parameters=PLACE,
+            other_status=NO_CONTENT,
         ),
     ]
 
@@ -177,7 +180,7 @@ def _scheduled() -> list[Endpoint]:
             right="edit management:messages",
             work=messages.cancel_scheduled,
             parameters=PLACE,
-            status=204,
+            status=NO_CONTENT,
         ),
     ]
 
@@ -295,6 +298,8 @@ def _users() -> list[Endpoint]:
             work=put_user,
             body=UserBody,
             result=USERS.record,
+            other_status=CREATED,
+            is_conditional=True,
         ),
         USERS.removal("DELETE", "Remove a user; its connections end within five seconds"),
     ]

@@ -57,6 +57,7 @@ async def test_a_name_may_have_any_characters(name: str, tmp_path: Path) -> None
         pytest.param("GET", "/queues?cursor=x", None, {}, 400, "cursor must be", id="cursor"),
         pytest.param("GET", "/queues?sort=x", None, {}, 400, "no attribute x", id="sort"),
         pytest.param("GET", "/queues/%ff", None, {}, 400, "must be UTF-8", id="path"),
+        pytest.param("GET", "/queues/a%0Ab", None, {}, 404, "no queue a", id="a line end"),
         pytest.param("GET", "/messages", None, {}, 400, "queue or subscription", id="place"),
         pytest.param(
             "GET", "/messages?queue=q&selector=a+%3D", None, {}, 400, "sel", id="selector"

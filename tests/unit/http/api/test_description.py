@@ -78,3 +78,37 @@ async def test_items_have_the_attributes_described(path: str, schema: str, tmp_p
     assert isinstance(items, list)
     assert items
     assert set(items[0]) == required(schema) == set(SCHEMAS[schema]["properties"])
+
+
+def test_every_success_is_described() -> None:
+    for endpoint in ENDPOINTS:
+        path = "/api/v1" + re.sub(r":\w+}", "}", endpoint.path)
+        responses = DESCRIBED["paths"][path][endpoint.method.lower()]["responses"]
+        expected = {endpoint.status, endpoint.other_status} - {0}
+        assert set(responses) == {"default", *map(str, expected)}
+
+
+def test_conditions_are_described_where_they_are_obeyed() -> None:
+    conditional = {
+        (method, path)
+        for path, methods in DESCRIBED["paths"].items()
+        for method, operation in methods.items()
+        if any(each["name"] == "If-Match" for each in operation["parameters"])
+    }
+    entities = ("queues", "topics", "users")
+    assert conditional == {
+        (method, f"/api/v1/{each}/{{name}}") for each in entities for method in ("put", "delete")
+    }
+
+
+async def test_items_may_lack_attributes_if_fields_are_named(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        api.broker.fill("q")
+        items = (await api.get("/queues?fields=name,messages"))["items"]
+    listing = DESCRIBED["paths"]["/api/v1/queues"]["get"]
+    content = listing["responses"]["200"]["content"]["application/json"]["schema"]
+    assert content["properties"]["items"]["items"] == {
+        "$ref": "#/components/schemas/SelectedNodeRecord"
+    }
+    assert items == [{"name": "q", "messages": 1}]
+    assert "required" not in SCHEMAS["SelectedNodeRecord"]

@@ -1,0 +1,71 @@
+"""The description of the API, used by other programs: a generator of clients, and a fuzzer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.broker_process import BrokerProcess, environment
+
+pytestmark = pytest.mark.requirement("OPS-01")
+
+SECONDS = 120
+
+SETTINGS = "[http]\nport = 0\njms = true\n"
+
+PROGRAM = Path(__file__).with_name("generated_client.py")
+
+EXCLUDED = "positive_data_acceptance"
+"""Requests may obey the schema and still be refused, such as one for messages of no queue."""
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """Yield a broker with the API, whose store is in memory."""
+    process = BrokerProcess(tmp_path, settings=SETTINGS)
+    yield process
+    assert process.running, f"the broker died, see {process.log}"
+    assert process.stop() == 0
+
+
+def run(*program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *program],
+        cwd=folder,
+        env=environment(PYTHONPATH=str(folder)),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def test_a_generated_client_works(api: BrokerProcess, tmp_path: Path) -> None:
+    # the generator would format its output
+    (tmp_path / "generator.yaml").write_text("post_hooks: []\n")
+    options = ["--meta", "none", "--output-path", "broker_client", "--fail-on-warning"]
+    options += ["--config", "generator.yaml"]
+    description = f"{api.http_url}/openapi.json"
+    generated = run(
+        *("-m", "openapi_python_client", "generate", "--url", description, *options),
+        folder=tmp_path,
+    )
+    assert generated.returncode == 0, generated.stdout + generated.stderr
+    used = run(str(PROGRAM), api.http_url, folder=tmp_path)
+    assert used.stdout == "done\n", used.stderr
+
+
+def test_every_response_is_as_described(api: BrokerProcess, tmp_path: Path) -> None:
+    """Requests that obey the schemas, and requests that do not, by properties of the fuzzer."""
+    found = run(
+        *("-m", "schemathesis.cli", "run", f"{api.http_url}/openapi.json"),
+        *("--url", api.http_url, "--seed", "1", "--max-examples", "3"),
+        *("--exclude-checks", EXCLUDED, "--no-color"),
+        folder=tmp_path,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "49/49" in found.stdout
