@@ -19,6 +19,7 @@ class HttpSettings(BaseModel):
     tls: bool = False
     api: bool = True
     arrow: bool = True
+    console: bool | None = None
     jms: bool = False
     metrics: bool = True
     streams_max: Annotated[Number, Field(ge=1, le=10_000)] = 64

@@ -31,9 +31,9 @@ CAUSES: Final = ("rejected", "delivery-limit")
 
 MECHANISMS: Final = (
     *("ANONYMOUS", "EXTERNAL", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
-    *("OAUTHBEARER", "XOAUTH2", "Basic", "Bearer"),
+    *("OAUTHBEARER", "XOAUTH2", "Basic", "Bearer", "Form"),
 )
-"""The mechanisms of SASL that the broker offers, and the schemes of HTTP."""
+"""The mechanisms of SASL that the broker offers, the schemes of HTTP, and the console's form."""
 
 LOGIN_OK: Final = "ok"
 LOGIN_FAILED: Final = "failed"

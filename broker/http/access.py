@@ -6,6 +6,7 @@ They have the rights that they have over AMQP.
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Awaitable
 from typing import Final, final
 from urllib.parse import urlsplit
 
@@ -24,6 +25,9 @@ from broker.security.turns import TooManyLogins
 from broker.stats import LOGIN_FAILED, LOGIN_OK, LOGIN_UNDECIDED
 
 UNAUTHORIZED: Final = 401
+
+FORM: Final = "Form"
+"""The mechanism of a login to the console, in audit records and metrics."""
 
 IN_CLEAR: Final = (
     "a password would cross the network readable: use https (setting http.tls), or ask from the"
@@ -114,20 +118,39 @@ class Access:
             self._note_clear_password(entrance)
             raise Refused(FORBIDDEN, IN_CLEAR)
         token = token_in(authorization)
-        name, password = ("", "") if token is not None else credentials_in(authorization)
-        scheme = "Basic" if token is None else "Bearer"
+        if token is None:
+            name, password = credentials_in(authorization)
+            decision = login.identify(name, password, entrance)
+            return await self._checked("Basic", decision, name=name, entrance=entrance)
+        decision = login.identify_by_token(token, entrance)
+        return await self._checked("Bearer", decision, name="", entrance=entrance)
+
+    async def log_in(self, name: str, password: str, *, host: str, entrance: Entrance) -> Visitor:
+        """Return the client that gave a name and a password in a form; Refused if one is wrong."""
+        if not name or not self._authenticator.takes_passwords(entrance):
+            return await self.check(None, host, entrance)
+        decision = self._authenticator.identify(name, password, entrance)
+        identity = await self._checked(FORM, decision, name=name, entrance=entrance)
+        return Visitor(self._container, identity, entrance)
+
+    def again(self, identity: Identity, entrance: Entrance) -> Visitor | None:
+        """Return the client of an earlier login; None if that is no longer valid."""
+        current = self._authenticator.current(identity)
+        return None if current is None else Visitor(self._container, current, entrance)
+
+    async def _checked(
+        self, scheme: str, decision: Awaitable[Identity | None], *, name: str, entrance: Entrance
+    ) -> Identity:
+        """Return the result of a login, and have it recorded; raise Refused if it failed."""
         try:
-            if token is not None:
-                identity = await login.identify_by_token(token, entrance)
-            else:
-                identity = await login.identify(name, password, entrance)
+            identity = await decision
         except TooManyLogins as error:
             self._record("auth.throttled", name, entrance, scheme=scheme, result=REFUSED)
             raise Refused(BUSY, str(error)) from None
         if identity is None:
             self._record("auth.failure", name, entrance, scheme=scheme, result=FAILED)
             self._container.stats.authentication_failures += 1
-            wrong = "the password is wrong" if token is None else "the token is not taken"
+            wrong = "the token is not taken" if scheme == "Bearer" else "the password is wrong"
             raise Refused(UNAUTHORIZED, f"the user is unknown, or {wrong}")
         self._record("auth.success", identity.user, entrance, scheme=scheme, result=DONE)
         return identity

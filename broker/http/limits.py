@@ -65,3 +65,24 @@ JMS_SHOWN_BYTES_MAX: Final = 64 * 1024
 
 XML_BYTES_MAX: Final = 4 * 1024
 """Maximum bytes of an envelope in which its root element is looked for."""
+
+CONSOLE_SESSIONS_MAX: Final = 1000
+"""Maximum sessions of the console, 1 KiB each. The one that was used longest ago ends first."""
+
+CONSOLE_SESSIONS_PER_USER_MAX: Final = 32
+"""Maximum of these of one user, so that one does not end the sessions of others."""
+
+CONSOLE_IDLE_MS: Final = 30 * 60_000
+"""Time in ms after which a session that is not used ends."""
+
+CONSOLE_SESSION_MAX_MS: Final = 12 * 3_600_000
+"""Time in ms after which a session ends, however much it is used."""
+
+CONSOLE_FORM_BYTES_MAX: Final = 64 * 1024
+"""Maximum bytes of a form that a browser sends to the console."""
+
+CONSOLE_FORM_MAX_S: Final = 30
+"""Time limit in s for such a form."""
+
+CONSOLE_FORM_FIELDS_MAX: Final = 1000
+"""Maximum fields of a form: an operator chooses at most a page of messages."""

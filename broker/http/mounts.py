@@ -26,10 +26,18 @@ def routes_of(site: Site) -> list[BaseRoute]:
 
         metrics = Metrics(site.container, site.store, site.streams, loop_lag=site.loop_lag)
         routes += metrics.routes(site.guarded)
-    if site.settings.api:
-        from broker.http.api.application import api_routes
+    if site.settings.api or site.has_console():
+        from broker.http.api.table import endpoints
 
-        routes += api_routes(site)
+        known = endpoints()
+        if site.settings.api:
+            from broker.http.api.application import api_routes
+
+            routes += api_routes(site, known)
+        if site.has_console():
+            from broker.http.console.application import console_routes
+
+            routes += console_routes(site, known)
     if site.settings.jms:
         from broker.http.jms import JmsRoutes
 

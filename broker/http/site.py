@@ -17,6 +17,7 @@ from broker.http_settings import HttpSettings
 from broker.links.container import Container
 from broker.management.executor import Executor
 from broker.management.request import BUSY, Refused
+from broker.security.authenticate import is_loopback
 from storage.api import Store
 
 Work = Callable[[Request, Visitor], Awaitable[Response]]
@@ -43,6 +44,12 @@ class Site:
     loop_lag: LoopLag
     obstacles: Callable[[], list[str]]
     has_started: Callable[[], bool]
+
+    def has_console(self) -> bool:
+        """Return whether the console is on; if unset, it is if only this machine reaches it."""
+        if self.settings.console is not None:
+            return self.settings.console
+        return is_loopback(self.settings.host)
 
     def guarded(self, work: Work) -> Handler:
         """Return a handler that admits the client, and then calls `work`; else raises Refused."""

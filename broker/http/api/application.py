@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from secrets import token_hex
@@ -29,7 +29,6 @@ from broker.http.api.page import PAGE_HEADERS, page_of
 from broker.http.api.parameters import read_parameters
 from broker.http.api.problems import Failure, problem_of
 from broker.http.api.slots import RequestSlots
-from broker.http.api.table import endpoints
 from broker.http.site import Handler, Site
 from broker.management.request import BAD_REQUEST, BUSY, FAILED, Refused
 from storage.api import StoreError
@@ -47,9 +46,8 @@ CONDITIONS: Final = ("if-match", "if-none-match")
 IDEMPOTENCY_KEY: Final = "idempotency-key"
 
 
-def api_routes(site: Site) -> list[BaseRoute]:
-    """Return the routes of the API and of its description."""
-    known = endpoints()
+def api_routes(site: Site, known: Sequence[Endpoint]) -> list[BaseRoute]:
+    """Return the routes of the API, with these endpoints, and of its description."""
     described = description(known)
 
     async def openapi(request: Request, visitor: Visitor) -> Response:  # noqa: ARG001
@@ -86,7 +84,7 @@ class Identified:
 class Api:
     """The handlers of all endpoints."""
 
-    def __init__(self, site: Site, known: list[Endpoint]) -> None:
+    def __init__(self, site: Site, known: Sequence[Endpoint]) -> None:
         self._site: Final = site
         self._known: Final = known
         self._slots: Final = RequestSlots()

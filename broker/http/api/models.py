@@ -160,6 +160,17 @@ class AttachBody(RequestBody):
     no_local: bool | None = None
 
 
+class RouteBody(RequestBody):
+    """A message that is to be explained: `kind` is the capability that its producer gives."""
+
+    address: Text
+    kind: Text | None = None
+    publisher: Text | None = Field(default=None, description="the client id of the producer")
+    properties: (
+        Annotated[dict[Text, str | int | float | bool], Field(max_length=NAMES_MAX)] | None
+    ) = Field(default=None, description="the application properties")
+
+
 class Nothing(RequestBody):
     """An empty object."""
 
@@ -237,6 +248,21 @@ class AttachRecord(BaseModel):
     verdict: str | None
     refusal: str | None
     description: str | None
+
+
+class RouteRecord(BaseModel):
+    """The way of a message. A node that `is_there` not would be made, or the message refused.
+
+    `subscriptions` are the identities of those that would get it, at most 500 of them.
+    """
+
+    kind: str
+    node: str
+    is_there: bool
+    key: str
+    subscriptions: list[str]
+    unnamed: int
+    not_listed: int
 
 
 class AuditRecord(BaseModel):

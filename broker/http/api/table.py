@@ -40,6 +40,8 @@ from broker.http.api.models import (
     NodeBody,
     Nothing,
     ReloadRecord,
+    RouteBody,
+    RouteRecord,
     UserBody,
 )
 from broker.http.api.parameters import NUMBER, Parameter
@@ -52,6 +54,7 @@ from broker.management.explain import ATTACH
 from broker.management.messages import MessageRecord
 from broker.management.overview import BROKER, BrokerRecord
 from broker.management.response import ACCEPTED, CREATED, NO_CONTENT, OK
+from broker.management.route import ROUTE
 from broker.management.stores import QUARANTINED, STORE, QuarantinedRecord, StoreRecord
 
 OF_NODES: Final = (
@@ -336,6 +339,15 @@ def _access() -> list[Endpoint]:
             work=stated(ATTACH, "EXPLAIN"),
             body=AttachBody,
             result=AttachRecord,
+        ),
+        Endpoint(
+            method=POST,
+            path="/explain/route",
+            summary="Say where a message would go: the node, and the subscriptions of a topic",
+            right="view management:queues, topics and subscriptions",
+            work=stated(ROUTE, "EXPLAIN"),
+            body=RouteBody,
+            result=RouteRecord,
         ),
     ]
 

@@ -138,6 +138,15 @@ HITS: Final = {
     "JMS_DECODED_BYTES_MAX": "http/test_jms_message.py::test_only_a_small_body_is_decoded",
     "JMS_SHOWN_BYTES_MAX": "http/test_jms_message.py::test_a_large_body_is_left_out",
     "XML_BYTES_MAX": "http/test_soap_jms.py::test_only_the_namespace_of_the_root_is_read",
+    "CONSOLE_SESSIONS_MAX": "http/console/test_sessions.py::test_all_users_have_a_limited_number",
+    "CONSOLE_SESSIONS_PER_USER_MAX": "http/console/test_sessions.py"
+    "::test_a_user_has_a_limited_number",
+    "CONSOLE_IDLE_MS": "http/console/test_sessions.py::test_a_session_ends_when_it_is_not_used",
+    "CONSOLE_SESSION_MAX_MS": "http/console/test_sessions.py"
+    "::test_a_session_ends_however_much_it_is_used",
+    "CONSOLE_FORM_BYTES_MAX": "http/console/test_application.py::test_a_form_has_a_limit",
+    "CONSOLE_FORM_FIELDS_MAX": "http/console/test_application.py::test_a_form_has_a_limit",
+    "CONSOLE_FORM_MAX_S": "http/console/test_application.py::test_a_form_has_little_time",
 }
 
 NO_LIMITS: Final = {
@@ -149,6 +158,7 @@ NO_LIMITS: Final = {
         "http",
         "http.api",
         "http.arrow",
+        "http.console",
         "http.host",
         "http.port",
         "http.tls",

@@ -208,6 +208,7 @@ async def test_a_body_has_little_time(tmp_path: Path, monkeypatch: pytest.Monkey
     assert line.startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.attack("S9")
 async def test_a_body_without_a_length_is_limited(tmp_path: Path) -> None:
     async with api_of(tmp_path) as api, socket_to(api.url) as (reader, writer):
         login = "authorization: Basic b3duZXI6c2VzYW1l\r\ncontent-type: application/json\r\n"

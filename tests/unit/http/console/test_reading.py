@@ -1,0 +1,100 @@
+"""Pages that change nothing: what they show of the broker of the test."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from broker.http.console.forms import Form
+from broker.http.console.reading import question_body
+from tests.support.access import OWNER
+from tests.support.api import ApiClient, api_of
+from tests.support.console import Browser
+
+pytestmark = pytest.mark.requirement("OPS-06")
+
+
+async def owner(api: ApiClient) -> Browser:
+    browser = Browser(api)
+    await browser.log_in(OWNER)
+    return browser
+
+
+async def test_a_list_is_sorted_filtered_and_continued(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        for number in range(5):
+            await api.ask("PUT", f"/queues/orders.{number}")
+        await api.ask("PUT", "/queues/others")
+        browser = await owner(api)
+        page = await browser.page("/queues?q=orders.*&limit=3&sort=-name")
+        shown = [f"orders.{number}</a>" in page for number in range(5)]
+        assert shown == [False, False, True, True, True]
+        (following,) = re.findall(r'<a href="\?([^"]*)" rel="next"', page)
+        rest = await browser.page(f"/queues?{unescape(following)}")
+        assert "orders.1</a>" in rest
+        assert "orders.4</a>" not in rest
+        assert "others" not in rest
+
+
+async def test_a_wrong_filter_is_explained(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        answer = await (await owner(api)).get("/queues?sort=x")
+        assert answer.status == 400
+        assert "no attribute x" in answer.body.decode()
+
+
+async def test_the_first_page_has_tiles_and_curves(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        api.broker.fill("orders")
+        browser = await owner(api)
+        page = await browser.page("/")
+        assert 'data-tile="ready">1<' in page
+        live = await browser.get("/live")
+        assert b'"ready":"1"' in live.body
+
+
+async def test_a_message_has_its_sections(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        api.broker.fill("orders")
+        browser = await owner(api)
+        items = (await api.get("/messages?queue=orders"))["items"]
+        assert isinstance(items, list)
+        page = await browser.page(f"/messages/{items[0]['identity']}?queue=orders")
+        assert "<h2>Body</h2>" in page
+        assert "has no message-id, by which events name it" in page
+        missing = await browser.get("/messages/99?queue=orders")
+        assert missing.status == 404
+
+
+async def test_a_route_is_explained(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        api.broker.fill("orders")
+        browser = await owner(api)
+        properties = "a%3D1%0D%0Ab%3Dx"
+        asked = f"/explain?question=route&address=orders&properties={properties}"
+        page = await browser.page(asked)
+        assert '<th scope="row">node</th><td>orders</td>' in page
+        wrong = await browser.page("/explain?question=route")
+        assert 'class="problem"' in wrong
+
+
+@pytest.mark.parametrize(
+    ("pairs", "body"),
+    [
+        pytest.param([("address", "q")], {"address": "q"}, id="a text"),
+        pytest.param([("address", " "), ("kind", "")], {}, id="empty fields"),
+        pytest.param([("roles", "a, b c")], {"roles": ["a", "b", "c"]}, id="roles"),
+        pytest.param(
+            [("properties", "a=1\r\nb = x=y\n\nc=-2")],
+            {"properties": {"a": 1, "b": "x=y", "c": -2}},
+            id="properties",
+        ),
+    ],
+)
+def test_a_question_has_the_fields_of_its_form(
+    pairs: list[tuple[str, str]], body: dict[str, object]
+) -> None:
+    assert question_body(Form(pairs), ("address", "kind", "roles", "properties")) == body
