@@ -160,6 +160,30 @@ class AttachBody(RequestBody):
     no_local: bool | None = None
 
 
+class ManagementBody(RequestBody):
+    """A request to management, with the names that `$management` has for its parts.
+
+    Binary arguments are `{"base64": …}`.
+    """
+
+    operation: Text
+    type: Text
+    name: Text | None = None
+    identity: Text | None = None
+    properties: dict[str, object] = Field(
+        default_factory=dict, description="application properties, such as entityType of a QUERY"
+    )
+    arguments: dict[str, object] = Field(default_factory=dict)
+
+
+class ManagementRecord(BaseModel):
+    """The response of management: its status code, text, and body."""
+
+    status: int
+    description: str
+    body: object
+
+
 class RouteBody(RequestBody):
     """A message that is to be explained: `kind` is the capability that its producer gives."""
 

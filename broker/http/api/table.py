@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from broker.http.api import messages
-from broker.http.api.changes import back_up, put_node, put_user
+from broker.http.api.changes import back_up, perform, put_node, put_user
 from broker.http.api.endpoint import DELETE, GET, POST, PUT, Endpoint
 from broker.http.api.entities import CURSOR, LIMIT, ResourceKind, performed, stated, whole
 from broker.http.api.jobs import Jobs
@@ -35,6 +35,8 @@ from broker.http.api.models import (
     BoundsRecord,
     CheckRecord,
     JobRecord,
+    ManagementBody,
+    ManagementRecord,
     MessageActionBody,
     MessageContent,
     NodeBody,
@@ -99,6 +101,15 @@ def endpoints() -> list[Endpoint]:
         *_access(),
         *_configuration(),
         *_records(),
+        Endpoint(
+            method=POST,
+            path="/management",
+            summary="Carry out any request of management, as over AMQP",
+            right="that of the operation",
+            work=perform,
+            body=ManagementBody,
+            result=ManagementRecord,
+        ),
     ]
 
 
