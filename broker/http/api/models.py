@@ -184,6 +184,35 @@ class ManagementRecord(BaseModel):
     body: object
 
 
+class FlowConsumer(BaseModel):
+    """A consumer of a queue, and why it gets messages or none."""
+
+    container_id: str
+    link: str
+    session: str
+    selected: int
+    reason: str
+    explanation: str
+
+
+class FlowRecord(BaseModel):
+    """The flow from a queue: its messages by state, and why consumers get them or none.
+
+    `selected` of the first `examined` ready messages pass the filter of a consumer.
+    """
+
+    queue: str
+    ready: int
+    unsettled: int
+    scheduled: int
+    held: int
+    examined: int
+    reason: str
+    explanation: str
+    consumers: list[FlowConsumer]
+    not_listed: int
+
+
 class RouteBody(RequestBody):
     """A message that is to be explained: `kind` is the capability that its producer gives."""
 

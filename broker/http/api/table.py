@@ -34,11 +34,13 @@ from broker.http.api.models import (
     BackupBody,
     BoundsRecord,
     CheckRecord,
+    FlowRecord,
     JobRecord,
     ManagementBody,
     ManagementRecord,
     MessageActionBody,
     MessageContent,
+    MessagePlace,
     NodeBody,
     Nothing,
     ReloadRecord,
@@ -53,6 +55,7 @@ from broker.management.backups import BACKUP, BackupRecord
 from broker.management.configuration import SETTINGS
 from broker.management.events import EVENTS
 from broker.management.explain import ATTACH
+from broker.management.flow import FLOW
 from broker.management.messages import MessageRecord
 from broker.management.overview import BROKER, BrokerRecord
 from broker.management.response import ACCEPTED, CREATED, NO_CONTENT, OK
@@ -99,6 +102,7 @@ def endpoints() -> list[Endpoint]:
         *_stores(),
         *_users(),
         *_access(),
+        *_explanations(),
         *_configuration(),
         *_records(),
         Endpoint(
@@ -342,6 +346,11 @@ def _access() -> list[Endpoint]:
             work=performed(ACL, "CHECK"),
             result=CheckRecord,
         ),
+    ]
+
+
+def _explanations() -> list[Endpoint]:
+    return [
         Endpoint(
             method=POST,
             path="/explain/attach",
@@ -359,6 +368,15 @@ def _access() -> list[Endpoint]:
             work=stated(ROUTE, "EXPLAIN"),
             body=RouteBody,
             result=RouteRecord,
+        ),
+        Endpoint(
+            method=POST,
+            path="/explain/flow",
+            summary="Say why the consumers of a queue or subscription get no messages",
+            right="view management:queues, subscriptions and connections",
+            work=stated(FLOW, "EXPLAIN"),
+            body=MessagePlace,
+            result=FlowRecord,
         ),
     ]
 

@@ -21,6 +21,7 @@ BODIES: dict[str, object] = {
     "/access/explain": {"verb": "send", "resource": "queue:q"},
     "/explain/attach": {"address": "q"},
     "/explain/route": {"address": "q"},
+    "/explain/flow": {"queue": "q"},
     "/config/reload": {},
     "/management": {
         "operation": "QUERY",
