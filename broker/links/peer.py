@@ -259,6 +259,10 @@ class Peer(ConnectionOwner):
         """Return the number of open transactions."""
         return 0 if self._transactions is None else self._transactions.count()
 
+    def transactions(self) -> list[OpenTransaction]:
+        """Return the open transactions."""
+        return [] if self._transactions is None else self._transactions.all()
+
     def transactions_memory(self) -> i64:
         """Return the bytes of memory that the open transactions keep."""
         return 0 if self._transactions is None else self._transactions.memory()

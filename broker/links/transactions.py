@@ -65,6 +65,10 @@ class Transactions(TimerCallback):
         """Return the number of open transactions."""
         return len(self._open)
 
+    def all(self) -> list[OpenTransaction]:
+        """Return the open transactions, in the order of their declaration."""
+        return list(self._open.values())
+
     def find(self, txn_id: bytes) -> OpenTransaction | None:
         """Return the open transaction of that id; None if there is none."""
         return self._open.get(txn_id)

@@ -57,6 +57,7 @@ from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscription_definitions import SubscriptionDefinitions
 from broker.management.subscriptions import SubscriptionEntities
+from broker.management.transactions import TransactionEntity
 from broker.management.user_definitions import UserDefinitions
 from broker.management.users import LoginRules, UserEntity
 from broker.message import Message
@@ -131,7 +132,7 @@ class Management(Service):
         self._waiting = 0
         entities: list[Entity] = [
             *(Nodes(kind, router, journal) for kind in (QUEUE, TOPIC)),
-            *(Connections(container), Links(container)),
+            *(Connections(container), Links(container), TransactionEntity(container)),
             Messages(router, journal),
             SubscriptionEntities(router, journal),
             LeaseEntity(router, journal),

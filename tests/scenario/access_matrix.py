@@ -121,7 +121,7 @@ TYPES: Final = {
     "topics": ("topic",),
     "subscriptions": ("subscription",),
     "messages": ("message",),
-    "connections": ("connection", "link"),
+    "connections": ("connection", "link", "transaction"),
     "leases": ("lease",),
     "sinks": ("sink",),
     "events": ("events",),

@@ -14,6 +14,7 @@ from broker.management.nodes import NodeRecord
 from broker.management.roles import ROLE, RoleRecord
 from broker.management.sinks import SINK, SinkRecord
 from broker.management.subscriptions import SUBSCRIPTION, SubscriptionRecord
+from broker.management.transactions import TRANSACTION, TransactionRecord
 from broker.management.users import USER, UserRecord
 from broker.routing.queues.node import QUEUE, TOPIC
 
@@ -89,6 +90,15 @@ LINKS: Final = ResourceKind(
         text("address", "the address of the node"),
         flag("stalled", "whether the client has not settled a delivery for 60 s"),
     ),
+)
+TRANSACTIONS: Final = ResourceKind(
+    path="/transactions",
+    type=TRANSACTION,
+    part="connections",
+    record=TransactionRecord,
+    noun="transaction",
+    by="identity",
+    filters=(text("connection", "the identity of the connection"),),
 )
 LEASES: Final = ResourceKind(
     path="/leases", type=LEASE, part="leases", record=LeaseRecord, noun="lease"

@@ -20,6 +20,7 @@ from broker.http.api.kinds import (
     SINKS,
     SUBSCRIPTIONS,
     TOPICS,
+    TRANSACTIONS,
     USERS,
     flag,
     text,
@@ -243,6 +244,9 @@ def _connections() -> list[Endpoint]:
             "DELETE", "Close a connection", (text("reason", "what its client is told"),)
         ),
         LINKS.listing(),
+        TRANSACTIONS.listing(),
+        TRANSACTIONS.reading(),
+        TRANSACTIONS.removal("ROLLBACK", "Roll back a transaction; its session has to begin anew"),
         LEASES.listing(),
         LEASES.reading(),
         LEASES.removal("RELEASE", "End a lease: its messages return to their places"),

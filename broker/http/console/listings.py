@@ -15,6 +15,7 @@ from broker.http.api.kinds import (
     SINKS,
     SUBSCRIPTIONS,
     TOPICS,
+    TRANSACTIONS,
     USERS,
 )
 
@@ -178,6 +179,26 @@ LISTINGS: Final[Mapping[str, ConsoleList]] = {
                 number("unsettled", "Unsettled"),
                 number("oldest_unsettled_ms", "Oldest unsettled", DURATION),
             ),
+        ),
+        ConsoleList(
+            path="/transactions",
+            title="Transactions",
+            noun="transaction",
+            about="Transactions that clients have declared and neither committed nor rolled back.",
+            columns=(
+                text("identity", "Transaction", "transactions"),
+                text("connection", "Connection", "connections"),
+                text("container_id", "Client id"),
+                text("user", "User"),
+                number("operations", "Operations"),
+                number("bytes", "Memory", BYTES),
+                number("remaining_ms", "Time left", DURATION),
+            ),
+            entity=TRANSACTIONS.one(),
+            by="identity",
+            removal="Roll back",
+            removal_effect="Its sent messages are lost, what it acknowledged returns to its queues,"
+            " and the client's session ends with an error.",
         ),
         ConsoleList(
             path="/leases",

@@ -56,6 +56,7 @@ NAVIGATION: Final = (
         (
             ("/connections", "Connections"),
             ("/links", "Links"),
+            ("/transactions", "Transactions"),
             ("/leases", "Leases"),
             ("/sinks", "Sinks"),
         ),

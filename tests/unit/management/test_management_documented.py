@@ -23,6 +23,7 @@ from broker.management.roles import RoleEntity
 from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscriptions import SubscriptionEntities
+from broker.management.transactions import TransactionEntity
 from broker.management.users import UserEntity
 
 PAGE: Final = (
@@ -35,7 +36,7 @@ SECTIONS: Final[dict[str, list[type[Entity]]]] = {
     "Queues and topics": [Nodes],
     "Messages": [Messages],
     "Subscriptions": [SubscriptionEntities],
-    "Connections and links": [Connections, Links],
+    "Connections and links": [Connections, Links, TransactionEntity],
     "The store": [Stores, DamagedMessages, Backups],
     "Users": [UserEntity],
     "Drains": [DrainEntity],
