@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from broker.http.api.endpoint import GET, POST
 from broker.http.api.json_values import plain
+from broker.http.console.attention import Attention
 from broker.http.console.changes import MAKERS, listing_of, place_of
 from broker.http.console.dead_letters import dead_letter_queues
 from broker.http.console.entry import Guest
@@ -19,7 +20,7 @@ from broker.http.console.life import life_of
 from broker.http.console.listings import LISTINGS
 from broker.http.console.reader import EndpointReader
 from broker.http.console.rendering import PageTemplates
-from broker.http.console.sampling import EVERY_S, Sampler, curve
+from broker.http.console.sampling import EVERY_S, Sampler, curve, spark
 from broker.http.console.topology import picture_of
 from broker.http.console.values import dump, shown, table_of
 from broker.http.site import Site
@@ -68,11 +69,17 @@ class ReadingPages:
         self._reader: Final = reader
         self._pages: Final = pages
         self._sampler: Final = sampler
+        self._attention: Final = Attention(site.container, sampler)
 
     async def overview(self, request: Request, guest: Guest) -> Response:
         """Respond with the first page: rates, totals, and what needs attention."""
         broker = await self._reader.read(guest, "/overview")
         rates = self._sampler.rates()
+        concerns = [
+            each
+            for each in await self._attention.concerns()
+            if guest.visitor.may(VIEW, Resource(MANAGEMENT, each.part))
+        ]
         highest = max([1.0, *(max(each.received, each.delivered) for each in rates)])
         return self._pages.response(
             request,
@@ -87,6 +94,12 @@ class ReadingPages:
             received=curve([each.received for each in rates], highest),
             delivered=curve([each.delivered for each in rates], highest),
             obstacles=self._site.obstacles(),
+            concerns=concerns,
+            sparks={
+                "received": spark([each.received for each in rates]),
+                "delivered": spark([each.delivered for each in rates]),
+                "connections": spark([float(each.connections) for each in rates]),
+            },
         )
 
     async def live(self, request: Request, guest: Guest) -> Response:  # noqa: ARG002
