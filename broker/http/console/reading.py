@@ -18,11 +18,13 @@ from broker.http.console.entry import Guest
 from broker.http.console.forms import Form
 from broker.http.console.life import life_of
 from broker.http.console.listings import LISTINGS
+from broker.http.console.message_views import body_forms, jms_headers
 from broker.http.console.reader import EndpointReader
 from broker.http.console.rendering import PageTemplates
 from broker.http.console.sampling import EVERY_S, Sampler, curve, spark
+from broker.http.console.scheduled import scheduled_messages
 from broker.http.console.topology import picture_of
-from broker.http.console.values import dump, shown, table_of
+from broker.http.console.values import shown, table_of
 from broker.http.site import Site
 from broker.jms.ids import message_id_text
 from broker.management.request import Refused
@@ -209,7 +211,6 @@ class ReadingPages:
             message_id=message_id_text(properties.get("message_id")) or "",
             created_ms=created if isinstance(created, int) else 0,
         )
-        body = found["body"]
         return self._pages.response(
             request,
             "message",
@@ -223,9 +224,8 @@ class ReadingPages:
                 ("Application properties", table_of(found["application_properties"])),
                 ("Message annotations", table_of(found["annotations"])),
             ],
-            text=body if isinstance(body, str) else "",
-            dump=dump(body) if isinstance(body, bytes) else "",
-            value="" if isinstance(body, str | bytes) else shown(plain(body)),
+            headers=jms_headers(found),
+            forms=body_forms(found["body"]),
             life=life,
         )
 
@@ -238,6 +238,17 @@ class ReadingPages:
             guest,
             title="Dead letters",
             queues=await dead_letter_queues(self._site.container),
+        )
+
+    async def scheduled(self, request: Request, guest: Guest) -> Response:
+        """Respond with the messages that wait for their delivery time, by their places."""
+        guest.visitor.demand(VIEW, MESSAGES)
+        return self._pages.response(
+            request,
+            "scheduled",
+            guest,
+            title="Scheduled",
+            found=await scheduled_messages(self._site.container),
         )
 
     # -- others
