@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -27,21 +28,17 @@ PERIODS: Final = 12
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduledPlace:
-    """A queue or subscription with `held` messages.
+    """A queue or subscription with scheduled messages, the first and the last of them in ms.
 
-    `times` are the delivery times in ms since 1970, in order; None if too many are held to read
-    them.
+    If too many messages are held to read their times, `messages` is the number of all that are
+    held, and the times are None.
     """
 
     kind: str
     name: str
-    held: int
-    times: Sequence[int] | None
-
-    @property
-    def order(self) -> tuple[bool, int]:
-        """The key by which places are sorted: the next message first."""
-        return self.times is not None, self.times[0] if self.times else 0
+    messages: int
+    first_at: int | None
+    last_at: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,26 +61,30 @@ class ScheduledMessages:
 async def scheduled_messages(container: Container) -> ScheduledMessages:
     """Return the places with scheduled messages, the one with the next message first."""
     router = container.router
-    now_ms = int(router.clock.wall_ms())
-    places: list[ScheduledPlace] = []
+    holding: list[tuple[str, str, Queue]] = []
     async for queues in in_portions(list(router.queues.values())):
-        places += [_place(QUEUE, each.address, each) for each in queues if each.state.held()]
+        holding += [(QUEUE, each.address, each) for each in queues if each.state.held()]
     async for named in in_portions(list(router.subscriptions.named.items())):
-        places += [
-            _place(SUBSCRIPTION, identity_of(identity), subscription.queue)
+        holding += [
+            (SUBSCRIPTION, identity_of(identity), subscription.queue)
             for identity, subscription in named
             if subscription.queue.state.held()
         ]
     counts = [0] * PERIODS
-    chosen = []
-    async for portion in in_portions(places):
-        for place in portion:
-            _count(place, now_ms, counts)
-        chosen += [place for place in portion if place.times is None or place.times]
-    chosen.sort(key=lambda place: place.order)
+    places: list[ScheduledPlace] = []
+    examined = 0
+    for kind, name, queue in holding:
+        place = _place(kind, name, queue, now_ms=int(router.clock.wall_ms()), counts=counts)
+        if place.messages:
+            places.append(place)
+        examined += 1 + place.messages
+        if examined >= EXAMINED_MAX:
+            examined = 0
+            await asyncio.sleep(0)
+    places.sort(key=lambda place: (place.first_at or 0, place.name))
     return ScheduledMessages(
-        places=chosen[:SHOWN_MAX],
-        is_cut=len(chosen) > SHOWN_MAX,
+        places=places[:SHOWN_MAX],
+        is_cut=len(places) > SHOWN_MAX,
         hour=[
             ScheduledPeriod(minutes=number * PERIOD_MS // 60_000, messages=messages)
             for number, messages in enumerate(counts)
@@ -91,18 +92,21 @@ async def scheduled_messages(container: Container) -> ScheduledMessages:
     )
 
 
-def _count(place: ScheduledPlace, now_ms: int, counts: list[int]) -> None:
-    """Count the messages of a place in the periods of the next hour."""
-    for at_ms in place.times or ():
-        period = max(0, at_ms - now_ms) // PERIOD_MS
-        if period >= len(counts):
-            return
-        counts[period] += 1
-
-
-def _place(kind: str, name: str, queue: Queue) -> ScheduledPlace:
+def _place(kind: str, name: str, queue: Queue, *, now_ms: int, counts: list[int]) -> ScheduledPlace:
+    """Return a place, and count its messages in the periods of the next hour."""
     held = int(queue.state.held())
-    times = None
-    if held <= EXAMINED_MAX:
-        times = [int(entry.message.deliver_at_ms) for entry in queue.state.scheduled()]
-    return ScheduledPlace(kind=kind, name=name, held=held, times=times)
+    if held > EXAMINED_MAX:
+        return ScheduledPlace(kind=kind, name=name, messages=held, first_at=None, last_at=None)
+    times = [int(entry.message.deliver_at_ms) for entry in queue.state.scheduled()]
+    for at_ms in times:
+        period = max(0, at_ms - now_ms) // PERIOD_MS
+        if period >= PERIODS:
+            break
+        counts[period] += 1
+    return ScheduledPlace(
+        kind=kind,
+        name=name,
+        messages=len(times),
+        first_at=times[0] if times else None,
+        last_at=times[-1] if times else None,
+    )

@@ -37,13 +37,14 @@ async def test_places_are_sorted_by_their_next_message() -> None:
     send_later(broker, "late", 2 * PERIODS * PERIOD_MS)
     found = await scheduled_messages(broker.container)
     now_ms = int(broker.clock.wall_ms())
-    assert [(each.kind, each.held) for each in found.places] == [
+    assert [(each.kind, each.messages) for each in found.places] == [
         ("subscription", 1),
         ("queue", 2),
         ("queue", 1),
     ]
     assert [each.name for each in found.places][1:] == ["slow", "late"]
-    assert found.places[1].times == [now_ms + 2 * PERIOD_MS, now_ms + 3 * PERIOD_MS]
+    slow = found.places[1]
+    assert (slow.first_at, slow.last_at) == (now_ms + 2 * PERIOD_MS, now_ms + 3 * PERIOD_MS)
     assert [each.messages for each in found.hour] == [0, 1, 1, 1] + [0] * (PERIODS - 4)
     assert [each.minutes for each in found.hour][:3] == [0, 5, 10]
     assert not found.is_cut
@@ -55,9 +56,9 @@ async def test_too_many_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     send_later(broker, "many", 1000, 2000)
     send_later(broker, "few", 3000)
     found = await scheduled_messages(broker.container)
-    assert [(each.name, each.times is None) for each in found.places] == [
-        ("many", True),
-        ("few", False),
+    assert [(each.name, each.messages, each.first_at is None) for each in found.places] == [
+        ("many", 2, True),
+        ("few", 1, False),
     ]
 
 
