@@ -33,9 +33,10 @@ from broker.security.resources import MANAGEMENT, Resource
 VIEW: Final = "view"
 METRICS: Final = Resource(MANAGEMENT, "metrics")
 MESSAGES: Final = Resource(MANAGEMENT, "messages")
+QUEUES: Final = Resource(MANAGEMENT, "queues")
 
 LINKS_MAX: Final = "500"
-"""Links in the picture of the topology: a page of the API."""
+"""Links, and subscriptions, in the picture of the topology: a page of the API."""
 
 OWN: Final = ("limit", "cursor", "sort", "q", "fields", "count")
 """Parameters of lists that are no filters."""
@@ -258,14 +259,22 @@ class ReadingPages:
         body = await self._reader.read(guest, "/links", query=[("limit", LINKS_MAX)])
         items = body["items"]
         assert isinstance(items, list)
+        named = await self._reader.items(guest, "/subscriptions", [("limit", LINKS_MAX)])
+        ready: dict[str, int] = {}
+        if guest.visitor.may(VIEW, QUEUES):
+            queues = self._site.container.router.queues
+            found = [queues.get(str(each["address"])) for each in items]
+            ready = {each.address: int(each.backlogs.waiting) for each in found if each is not None}
         return self._pages.response(
             request,
             "topology",
             guest,
             title="Topology",
-            picture=picture_of(items),
+            picture=picture_of(items, named.items, ready),
             links=items,
-            is_cut=body["next"] is not None,
+            lonely=[each for each in named.items if not each["consumers"]],
+            problem=named.problem,
+            is_cut=body["next"] is not None or named.has_more,
         )
 
     async def config(self, request: Request, guest: Guest) -> Response:
