@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from time import perf_counter
 from typing import Final, final
 from urllib.parse import urlencode
 
@@ -23,6 +25,7 @@ from broker.http.console.reader import EndpointReader
 from broker.http.console.rendering import PageTemplates
 from broker.http.console.sampling import EVERY_S, Sampler, curve, spark
 from broker.http.console.scheduled import scheduled_messages
+from broker.http.console.shared import SharedReading
 from broker.http.console.topology import picture_of
 from broker.http.console.values import shown, table_of
 from broker.http.site import Site
@@ -73,10 +76,11 @@ class ReadingPages:
         self._pages: Final = pages
         self._sampler: Final = sampler
         self._attention: Final = Attention(site.container, sampler)
+        self._shared: Final = SharedReading[Mapping[str, object]](perf_counter)
 
     async def overview(self, request: Request, guest: Guest) -> Response:
         """Respond with the first page: rates, totals, and what needs attention."""
-        broker = await self._reader.read(guest, "/overview")
+        broker = await self._totals(guest)
         rates = self._sampler.rates()
         concerns = [
             each
@@ -107,9 +111,14 @@ class ReadingPages:
 
     async def live(self, request: Request, guest: Guest) -> Response:  # noqa: ARG002
         """Respond with the tiles of the first page, for its script."""
-        broker = await self._reader.read(guest, "/overview")
+        broker = await self._totals(guest)
         tiles = {key: value for key, _, value in self._tiles(broker)}
         return JSONResponse({"every_s": EVERY_S, "tiles": tiles})
+
+    async def _totals(self, guest: Guest) -> Mapping[str, object]:
+        """Return the totals of the broker, which viewers share; Refused without the right."""
+        guest.visitor.demand(VIEW, METRICS)
+        return await self._shared.get(partial(self._reader.read, guest, "/overview"))
 
     def _tiles(self, broker: Mapping[str, object]) -> list[tuple[str, str, str]]:
         """Return the key, the title and the value of each tile."""
