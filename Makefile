@@ -177,7 +177,7 @@ pins: $(STAMPS)/runtime
 	$(PIP_COMPILE) --group docs -c requirements-test.txt -o requirements-docs.txt
 	$(PIP_COMPILE) --group build --group dist -c requirements-build.txt -o requirements-dist.txt
 	$(PIP_COMPILE) --group fuzz -c requirements.txt -o requirements-fuzz.txt
-	$(subst pyproject.toml,,$(PIP_COMPILE)) --group generator -o requirements-generator.txt
+	$(subst pyproject.toml,,$(PIP_COMPILE)) --group api-clients -o requirements-api-clients.txt
 
 # What is released, in dist/: the source, the wheel in pure Python, and the wheel compiled for this
 # Python, repaired so that older systems can load it. Checked, and installed into empty environments:

@@ -27,9 +27,11 @@ Commands that talk to a broker take `--url amqp://USER:PASSWORD@HOST:PORT`, or t
 and without a context to the broker on this machine. A context counts for every command that reads
 `JMS_BROKER_URL`, unless `--config` is given, so also for `user`, `acl` and `doctor`; `healthcheck`
 reads neither. With `amqps://` they use TLS,
-at port 5671 by default, with the files of `--ca`, `--cert` and `--key`. With `--json` a command
-prints one object a line. Without it, a list is a table on a terminal, and lines with tabs and a
-header in a pipe.
+at port 5671 by default, with the files of `--ca`, `--cert` and `--key`. Commands that manage a
+broker, so all but `send`, `receive`, `browse` and `healthcheck`, also take the URL of its
+HTTP API, `https://HOST:8161`, with a user or with `--token`: they need no client library then.
+With `--json` a command prints one object a line. Without it, a list is a table on a terminal, and
+lines with tabs and a header in a pipe.
 
 The exit status is 0 if the command did what it says, 1 if it failed, 2 for a wrong usage, 3 if
 there is no such thing, 4 if the user may not do it, or may not log in, and 5 if the broker is not

@@ -1,25 +1,20 @@
-"""A running broker as the doctor asks it: over `$management`, on one connection."""
+"""A running broker as the doctor asks it: by requests to its management."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from proton.utils import BlockingConnection
-
 from broker.cli.requests import Record, RefusalError, Requests
-from broker.compiled import BUILD
 from broker.doctor.checked_broker import RunningBroker
 
 
 class AnsweringBroker(RunningBroker):
-    """A broker that answers on an open connection."""
+    """A broker that answers requests."""
 
-    def __init__(self, connection: BlockingConnection) -> None:
-        assert connection.conn is not None, "the connection is open"
-        told = connection.conn.remote_properties or {}
-        self._build: Final = str(told.get(BUILD, ""))
-        self._requests: Final = Requests(connection)
+    def __init__(self, requests: Requests) -> None:
+        self._build: Final = requests.build()
+        self._requests: Final = requests
 
     @property
     def build(self) -> str:

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 SCHEMES: Final = ("amqp", "amqps")
+
+HTTP_SCHEMES: Final = ("http", "https")
+
+MANAGEMENT_SCHEMES: Final = (*SCHEMES, *HTTP_SCHEMES)
+"""The schemes of URLs at which a broker can be managed."""
 
 
 class URLError(ValueError):
     """An error because a URL names no broker; the text says what to type instead."""
 
 
-def split_url(url: str) -> SplitResult:
+def split_url(url: str, schemes: Collection[str] = SCHEMES) -> SplitResult:
     """Return `url`'s parts; a host alone means amqp://. Raise URLError if it names no broker."""
     try:
         parts = urlsplit(url if "://" in url else f"amqp://{url}")
         host, _ = parts.hostname, parts.port
     except ValueError as error:
         raise URLError(_refusal(url, str(error))) from None
-    if parts.scheme not in SCHEMES:
+    if parts.scheme in HTTP_SCHEMES and parts.scheme not in schemes:
+        raise URLError(_refusal(url, f"{parts.scheme}:// is not AMQP, and only for management"))
+    if parts.scheme not in schemes:
         raise URLError(_refusal(url, f"{parts.scheme}:// is not AMQP"))
     if not host:
         raise URLError(_refusal(url, "it names no host"))

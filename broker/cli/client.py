@@ -39,6 +39,7 @@ from broker.cli.ending import (
     EXIT_FORBIDDEN,
     EXIT_NOT_FOUND,
     EXIT_UNREACHABLE,
+    ClientError,
 )
 from broker.cli.refused_connection import why_refused
 
@@ -65,14 +66,6 @@ OUTCOMES: Final[dict[int, str]] = {
     Delivery.RELEASED: "released",
     Delivery.MODIFIED: "modified",
 }
-
-
-class ClientError(Exception):
-    """The failure of a command, in words for the user who typed it, and its exit status."""
-
-    def __init__(self, text: str, exit_status: int = EXIT_FAILURE) -> None:
-        super().__init__(text)
-        self.exit_status: Final = exit_status
 
 
 class Capabilities(LinkOption):

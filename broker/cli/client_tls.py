@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from broker.cli.broker_url import split_url
+from broker.cli.broker_url import MANAGEMENT_SCHEMES, split_url
 
 if TYPE_CHECKING:
     import ssl
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 AMQPS: Final = "amqps"
 AMQPS_PORT: Final = 5671
+
+TLS_SCHEMES: Final = (AMQPS, "https")
 
 CA_VARIABLE: Final = "JMS_BROKER_CA"
 CERT_VARIABLE: Final = "JMS_BROKER_CERT"
@@ -27,7 +29,7 @@ Ca = Annotated[
     Path | None,
     typer.Option(
         "--ca",
-        help="With amqps://: the PEM file of the authorities that the broker's certificate may be"
+        help="With TLS: the PEM file of the authorities that the broker's certificate may be"
         f" signed by. [env var: {CA_VARIABLE}; default: those that this machine trusts]",
         show_default=False,
     ),
@@ -36,7 +38,7 @@ Cert = Annotated[
     Path | None,
     typer.Option(
         "--cert",
-        help="With amqps://: the PEM file of the certificate to show. Without a user it also logs"
+        help="With TLS: the PEM file of the certificate to show. Without a user it also logs"
         f" in (EXTERNAL). [env var: {CERT_VARIABLE}]",
         show_default=False,
     ),
@@ -149,16 +151,16 @@ class ClientTls:
 def chosen_tls(
     url: str, *, ca: Path | None, cert: Path | None, key: Path | None
 ) -> ClientTls | None:
-    """Return the TLS of a connection to `url`, None for amqp://. The arguments are typed options.
+    """Return the TLS of a connection to `url`, None without TLS. The arguments are typed options.
 
     The variables of the environment replace those that were not typed: the key's only together
-    with the certificate's. With amqp:// they are ignored. Raise ClientTlsError for an option that
-    was typed with amqp://, URLError if `url` names no broker.
+    with the certificate's. Without TLS they are ignored. Raise ClientTlsError for an option that
+    was typed in vain, URLError if `url` names no broker.
     """
-    if split_url(url).scheme != AMQPS:
+    if split_url(url, MANAGEMENT_SCHEMES).scheme not in TLS_SCHEMES:
         for name, file in (("ca", ca), ("cert", cert), ("key", key)):
             if file is not None:
-                raise ClientTlsError(f"--{name} is for TLS: write amqps://HOST:PORT as the URL")
+                raise ClientTlsError(f"--{name} is for TLS: write amqps:// or https:// in the URL")
         return None
     if cert is None and key is None:
         cert, key = _path_in(CERT_VARIABLE), _path_in(KEY_VARIABLE)

@@ -9,8 +9,8 @@ from typing import Annotated, Final
 
 import typer
 
-from broker.cli.broker_url import URLError, split_url, without_password
-from broker.cli.client_tls import AMQPS
+from broker.cli.broker_url import MANAGEMENT_SCHEMES, URLError, split_url, without_password
+from broker.cli.client_tls import TLS_SCHEMES
 from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_NOT_FOUND, EXIT_STATUSES, EXIT_USAGE, fail
 from broker.cli.managing import Json
@@ -61,15 +61,15 @@ def add(
     ] = None,
     ca: Annotated[
         Path | None,
-        typer.Option(help="With amqps://: as --ca of other commands.", show_default=False),
+        typer.Option(help="With TLS: as --ca of other commands.", show_default=False),
     ] = None,
     cert: Annotated[
         Path | None,
-        typer.Option(help="With amqps://: as --cert of other commands.", show_default=False),
+        typer.Option(help="With TLS: as --cert of other commands.", show_default=False),
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option(help="With amqps://: as --key of other commands.", show_default=False),
+        typer.Option(help="With TLS: as --key of other commands.", show_default=False),
     ] = None,
 ) -> None:
     """Add a context, or replace the one of that name. The first one is in use at once.
@@ -78,11 +78,12 @@ def add(
     certificate.
     """
     try:
-        is_tls = split_url(url).scheme == AMQPS
+        is_tls = split_url(url, MANAGEMENT_SCHEMES).scheme in TLS_SCHEMES
     except URLError as error:
         fail(str(error), EXIT_USAGE)
     if not is_tls and (ca or cert or key):
-        fail("--ca, --cert and --key are for TLS: write amqps://HOST:PORT as the URL", EXIT_USAGE)
+        text = "--ca, --cert and --key are for TLS: write amqps:// or https:// in the URL"
+        fail(text, EXIT_USAGE)
     if key is not None and cert is None:
         fail(f"--key {key} needs --cert, the certificate of that key", EXIT_USAGE)
     broker = NamedBroker(url=url, user=user, ca=_file(ca), cert=_file(cert), key=_file(key))

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import typer
 
-from broker.cli.broker_url import split_url
+from broker.cli.broker_url import MANAGEMENT_SCHEMES, split_url
 from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.ending import (
     EXIT_FAILURE,
@@ -21,7 +21,7 @@ from broker.cli.ending import (
     errors_told,
     fail,
 )
-from broker.cli.managing import Json, Password, Timeout, User, taking
+from broker.cli.managing import Json, Password, Timeout, Token, User, taking
 from broker.cli.messages import ANSWER_TIMEOUT_S
 from broker.cli.printing import print_records
 from broker.cli.serve import CONFIG_VARIABLE
@@ -64,6 +64,7 @@ class DoctorPlace:
     ] = None
     user: User = None
     password: Password = None
+    token: Token = None
     timeout: Timeout = ANSWER_TIMEOUT_S
     ca: Ca = None
     cert: Cert = None
@@ -80,10 +81,12 @@ class DoctorPlace:
         except SettingsError as error:
             fail("; ".join(str(error).splitlines()), EXIT_USAGE)
 
-    def login(self) -> tuple[str | None, str | None]:
-        """Return the passwords of the options and of the URL, which no output may contain."""
-        in_url = None if self.url is None else split_url(self.url).password
-        return self.password, None if in_url is None else unquote(in_url)
+    def login(self) -> tuple[str | None, ...]:
+        """Return the secrets of the options and of the URL, which no output may contain."""
+        in_url = None
+        if self.url is not None:
+            in_url = split_url(self.url, MANAGEMENT_SCHEMES).password
+        return self.password, self.token, None if in_url is None else unquote(in_url)
 
     @contextmanager
     def reached(self, settings: Settings | None) -> Iterator[RunningBroker | None]:
@@ -91,7 +94,7 @@ class DoctorPlace:
 
         A broker that --url names must be reached, or the command ends with the error's status.
         """
-        from broker.cli.client import ClientError
+        from broker.cli.ending import ClientError
 
         with ExitStack() as stack:
             try:
@@ -106,8 +109,7 @@ class DoctorPlace:
     def _connected(self, stack: ExitStack, settings: Settings | None) -> RunningBroker | None:
         """Connect until `stack` closes; None if there is no broker. ClientError if it is silent."""
         from broker.cli.answering_broker import AnsweringBroker
-        from broker.cli.client import connected
-        from broker.cli.requests import with_user
+        from broker.cli.requests import managed, with_user
 
         url = self.url or _url_of_holder(settings)
         if url is None:
@@ -117,7 +119,8 @@ class DoctorPlace:
         if self.user is not None and password is None:
             password = typer.prompt("Password", hide_input=True, err=True)
         login = with_user(url, self.user, password)
-        return AnsweringBroker(stack.enter_context(connected(login, self.timeout, tls=tls)))
+        requests = managed(login, self.timeout, tls=tls, token=self.token)
+        return AnsweringBroker(stack.enter_context(requests))
 
 
 def _url_of_holder(settings: Settings | None) -> str | None:

@@ -32,24 +32,35 @@ EXIT_STATUSES: Final = (
     f" {UNREACHABLE_STATUS}, 130 interrupted."
 )
 
+CLIENT_LIBRARY: Final = ("proton", "cproton")
+"""The modules of the client library."""
+
 ANOTHER_TRY_S: Final = 0.01
 """Seconds until an interrupt that Python had to drop is raised again."""
+
+
+class ClientError(Exception):
+    """The failure of a command, in words for the user who typed it, and its exit status."""
+
+    def __init__(self, text: str, exit_status: int = EXIT_FAILURE) -> None:
+        super().__init__(text)
+        self.exit_status: Final = exit_status
 
 
 @contextmanager
 def errors_told() -> Iterator[None]:
     """End the command with one line on standard error if the block fails, and silently at ^C."""
     try:
-        from broker.cli.client import ClientError
-    except ImportError as error:
-        fail(
-            f"the client library {error.name} is missing. Install it with"
-            " `pip install 'jms-broker[client]'`, which needs a C compiler; management over HTTP,"
-            " which will need no client library, is not in this version yet"
-        )
-    try:
         with _interrupts_kept():
             yield
+    except ModuleNotFoundError as error:
+        if error.name not in CLIENT_LIBRARY:
+            raise
+        fail(
+            f"the client library {error.name} is missing. Install it with"
+            " `pip install 'jms-broker[client]'`, which needs a C compiler; or manage the broker"
+            " over HTTP, without it: --url https://HOST:8161"
+        )
     except ClientError as error:
         fail(str(error), error.exit_status)
     except (URLError, ClientTlsError) as error:

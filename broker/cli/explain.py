@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
 from broker.cli.commands import Commands, PlainGroup
 from broker.cli.ending import EXIT_FAILURE, EXIT_STATUSES, EXIT_USAGE, fail
 from broker.cli.managing import BrokerAt, Json, NodeKind, at_broker
-from broker.cli.printing import print_record
+from broker.cli.printing import print_record, print_records
 from broker.cli.subscriptions import explain as attach
 
 if TYPE_CHECKING:
+    from broker.cli.requests import Record
     from broker.message import Message
 
 ATTACH: Final = "attach"
+
+FLOW_COLUMNS: Final = ("container_id", "link", "session", "selected", "reason", "explanation")
 
 WHOLE: Final = re.compile(r"[+-]?\d{1,18}")
 DECIMAL: Final = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?")
@@ -123,6 +127,39 @@ def route(
     }
     with at.opened() as broker:
         print_record(broker.ask("EXPLAIN", "route", more=facts), as_json=json)
+
+
+@explain.command(epilog=EXIT_STATUSES)
+@at_broker
+def flow(
+    at: BrokerAt,
+    queue: Annotated[
+        str | None, typer.Argument(help="The queue of the messages.", show_default=False)
+    ] = None,
+    subscription: Annotated[
+        str | None,
+        typer.Option(
+            help="In place of a queue: the identity of a subscription, as in its list.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print why the consumers of a queue or subscription get no messages, and what to do.
+
+    The first 500 messages are compared with the selector of each consumer.
+    """
+    if (queue is None) == (subscription is None):
+        fail("name a queue, or a subscription by --subscription", EXIT_USAGE)
+    with at.opened() as broker:
+        told = broker.ask("EXPLAIN", "flow", queue=queue, subscription=subscription)
+    if json:
+        print_record(told, as_json=True)
+        return
+    consumers = cast("Sequence[Record]", told["consumers"])
+    print_record({name: each for name, each in told.items() if name != "consumers"}, as_json=False)
+    if consumers:
+        print_records(consumers, FLOW_COLUMNS, as_json=False)
 
 
 def _parted(typed: str) -> tuple[str, object]:

@@ -14,11 +14,19 @@ import typer
 
 from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.ending import errors_told
-from broker.cli.messages import ANSWER_TIMEOUT_S, LOCAL, Url
+from broker.cli.messages import ANSWER_TIMEOUT_S, LOCAL
 
 if TYPE_CHECKING:
     from broker.cli.requests import Requests
 
+Url = Annotated[
+    str,
+    typer.Option(
+        envvar="JMS_BROKER_URL",
+        help="The broker, amqp://USER:PASSWORD@HOST:PORT or amqps://…; or https://… of its HTTP"
+        " API, which needs no client library.",
+    ),
+]
 User = Annotated[
     str | None,
     typer.Option(help="A user of the broker with the rights for it.", show_default=False),
@@ -26,6 +34,14 @@ User = Annotated[
 Password = Annotated[
     str | None,
     typer.Option(help="The password; asked for if only --user is given.", show_default=False),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        envvar="JMS_BROKER_TOKEN",
+        help="With https://: a token in place of a user and a password.",
+        show_default=False,
+    ),
 ]
 Timeout = Annotated[
     float, typer.Option(min=0.001, help="Give up when the broker is silent for so many seconds.")
@@ -52,6 +68,7 @@ class BrokerAt:
     url: Url = LOCAL
     user: User = None
     password: Password = None
+    token: Token = None
     timeout: Timeout = ANSWER_TIMEOUT_S
     ca: Ca = None
     cert: Cert = None
@@ -59,7 +76,7 @@ class BrokerAt:
 
     @contextmanager
     def opened(self) -> Iterator[Requests]:
-        """Connect to the broker's `$management` for the block; an error in it ends the command.
+        """Connect to the broker's management for the block; an error in it ends the command.
 
         Ask for the password if there is a user without one.
         """
@@ -71,7 +88,7 @@ class BrokerAt:
             if self.user is not None and password is None:
                 password = typer.prompt("Password", hide_input=True, err=True)
             url = with_user(self.url, self.user, password)
-            with managed(url, self.timeout, tls=tls) as requests:
+            with managed(url, self.timeout, tls=tls, token=self.token) as requests:
                 yield requests
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
-from uuid import UUID
+from typing import TYPE_CHECKING
 
-from proton import Array, Described, Message
+from broker.cli.plain_values import plain
+
+if TYPE_CHECKING:
+    from proton import Message
 
 SYMBOLS = ("content_type", "content_encoding")
 PLAIN_FIELDS = (
@@ -57,28 +59,3 @@ def body_as_text(message: Message) -> bytes:
     if isinstance(body, str):
         return body.encode()
     return json.dumps(plain(body), ensure_ascii=False).encode()
-
-
-def plain(value: object) -> object:
-    """Return `value` in JSON's types. Binary becomes {"base64": …}, to be distinct from text."""
-    match value:
-        case bytes() | bytearray() | memoryview():
-            return {"base64": base64.b64encode(bytes(value)).decode()}
-        case dict():
-            return {_key(key): plain(item) for key, item in value.items()}
-        case Described():
-            return {"descriptor": plain(value.descriptor), "value": plain(value.value)}
-        case Array():
-            return [plain(item) for item in value.elements]
-        case list() | tuple():
-            return [plain(item) for item in value]
-        case UUID():
-            return str(value)
-        case None | bool() | int() | float() | str():
-            return value
-        case _:
-            return str(value)
-
-
-def _key(key: object) -> str:
-    return key if isinstance(key, str) else json.dumps(plain(key))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
-from broker.cli.broker_url import split_url
+from broker.cli.broker_url import MANAGEMENT_SCHEMES, split_url
 from broker.cli.client_tls import CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE
 
 URL_VARIABLE: Final = "JMS_BROKER_URL"
@@ -46,7 +46,7 @@ class NamedBroker:
 
     def needs_password(self) -> bool:
         """Return whether a login needs a password that is not in the URL."""
-        parts = split_url(self.url)
+        parts = split_url(self.url, MANAGEMENT_SCHEMES)
         has_user = self.user is not None or bool(parts.username)
         return has_user and self.cert is None and (self.user is not None or not parts.password)
 
@@ -56,7 +56,7 @@ class NamedBroker:
 
         url = self.url
         if self.user is not None or password is not None:
-            username = split_url(url).username
+            username = split_url(url, MANAGEMENT_SCHEMES).username
             user = self.user or (None if username is None else unquote(username))
             url = with_user(url, user, password)
         found = {

@@ -72,7 +72,7 @@ def shown(value: object) -> str:
 
 def json_of(value: object) -> str:
     """Return `value` as one line of JSON."""
-    from broker.cli.message_text import plain
+    from broker.cli.plain_values import plain
 
     return json.dumps(plain(value), ensure_ascii=False)
 

@@ -1,23 +1,17 @@
-"""Requests to `$management` with python-qpid-proton: one connection, one request at a time."""
+"""Requests of commands to a broker's management, over AMQP or over HTTP."""
 
 from __future__ import annotations
 
-import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, cast
+from typing import Final
 from urllib.parse import quote, urlunsplit
 
-from proton import ConnectionException, Link, Message, int32
-from proton.reactor import LinkOption
-from proton.utils import BlockingConnection, SendException
-
-from broker.cli.broker_url import split_url
-from broker.cli.client import ClientError, connected
+from broker.cli.broker_url import HTTP_SCHEMES, MANAGEMENT_SCHEMES, split_url
 from broker.cli.client_tls import ClientTls
-from broker.cli.ending import EXIT_FAILURE, EXIT_FORBIDDEN, EXIT_NOT_FOUND
+from broker.cli.ending import EXIT_FAILURE, EXIT_FORBIDDEN, EXIT_NOT_FOUND, ClientError
 
-MANAGEMENT: Final = "$management"
 PAGE: Final = 500
 
 FORBIDDEN: Final = 403
@@ -41,25 +35,24 @@ class RefusalError(ClientError):
         self.status: Final = status
 
 
-class TargetAddress(LinkOption):
-    """A link option that sets the address of our receiving end, the reply-to of requests."""
+class Requests(ABC):
+    """The client of a broker's management."""
 
-    def __init__(self, address: str) -> None:
-        self._address: Final = address
+    @abstractmethod
+    def send(self, asked: Mapping[str, object], arguments: Mapping[str, object]) -> object:
+        """Send a request and return the body of its response.
 
-    def apply(self, link: Link) -> None:
-        link.target.address = self._address
+        `asked` are the application properties of the request, `arguments` the entries of its body.
+        Raise RefusalError if the broker refuses the request.
+        """
 
+    @abstractmethod
+    def build(self) -> str:
+        """Return whether the broker is compiled, in its own word; empty if it does not say so."""
 
-class Requests:
-    """The client of a broker's `$management` on one connection."""
-
-    def __init__(self, connection: BlockingConnection) -> None:
-        self._reply_to: Final = f"reply-{uuid.uuid4()}"
-        self._sender: Final = connection.create_sender(MANAGEMENT)
-        self._receiver: Final = connection.create_receiver(
-            MANAGEMENT, credit=1, options=TargetAddress(self._reply_to)
-        )
+    @abstractmethod
+    def connection_has_ended(self) -> bool:
+        """Ask the broker for its state; return whether it is not reached any more instead."""
 
     def ask(
         self,
@@ -86,19 +79,7 @@ class Requests:
             if value is not None and value is not False
         }
         given.update(exact or {})
-        request = Message(properties=asked, body=given, reply_to=self._reply_to)
-        try:
-            self._sender.send(request)
-        except SendException as error:
-            raise ClientError(f"the broker did not take the request: {error}") from None
-        response = self._receiver.receive()
-        self._receiver.accept()
-        told = cast("Record", response.properties)
-        status = told.get("statusCode")
-        if not isinstance(status, int) or status >= FAILURES_FROM:
-            code = status if isinstance(status, int) else FAILURES_FROM
-            raise RefusalError(code, str(told.get("statusDescription", "no status")))
-        body = response.body
+        body = self.send(asked, given)
         return body if isinstance(body, dict) else {"": body}
 
     def records(
@@ -136,7 +117,7 @@ class Requests:
             "QUERY",
             "org.amqp.management",
             "self",
-            properties={"entityType": kind, "offset": int32(offset), "count": int32(count)},
+            properties={"entityType": kind, "offset": offset, "count": count},
             more={**arguments, **(more or {})},
         )
         names, rows = body["attributeNames"], body["results"]
@@ -153,27 +134,35 @@ class Requests:
                 return None
             raise
 
-    def connection_has_ended(self) -> bool:
-        """Ask the broker for its state; return whether the connection has ended instead."""
-        try:
-            self.ask("READ", "broker", "broker")
-        except ConnectionException:
-            return True
-        return False
-
 
 @contextmanager
-def managed(url: str, timeout_s: float, *, tls: ClientTls | None = None) -> Iterator[Requests]:
-    """Connect to the `$management` of the broker at `url` for the block."""
+def managed(
+    url: str, timeout_s: float, *, tls: ClientTls | None = None, token: str | None = None
+) -> Iterator[Requests]:
+    """Connect to the management of the broker at `url` for the block.
+
+    Raise ClientError for any failure of the connection in it, URLError if `url` names no broker.
+    """
+    if split_url(url, MANAGEMENT_SCHEMES).scheme in HTTP_SCHEMES:
+        from broker.cli.http_requests import HttpRequests
+
+        with HttpRequests(url, timeout_s, tls=tls, token=token) as requests:
+            yield requests
+        return
+    if token is not None:
+        raise ClientError("--token is for https://: over AMQP, give a token as the --password")
+    from broker.cli.amqp_requests import AmqpRequests
+    from broker.cli.client import connected
+
     with connected(url, timeout_s, tls=tls) as connection:
-        yield Requests(connection)
+        yield AmqpRequests(connection)
 
 
 def with_user(url: str, user: str | None, password: str | None) -> str:
     """Return `url` with that user and password in place of its own; unchanged if `user` is None."""
     if user is None:
         return url
-    parts = split_url(url)
+    parts = split_url(url, MANAGEMENT_SCHEMES)
     place = parts.netloc.rpartition("@")[2]
     login = quote(user, safe="") + (f":{quote(password, safe='')}" if password is not None else "")
     return urlunsplit(parts._replace(netloc=f"{login}@{place}"))

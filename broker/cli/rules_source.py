@@ -14,7 +14,7 @@ import typer
 from broker.cli.broker_url import without_password
 from broker.cli.client_tls import Ca, Cert, Key
 from broker.cli.ending import EXIT_USAGE, fail
-from broker.cli.managing import BrokerAt, Timeout
+from broker.cli.managing import BrokerAt, Timeout, Token
 from broker.cli.messages import ANSWER_TIMEOUT_S
 from broker.cli.printing import Record
 
@@ -159,11 +159,12 @@ class RulesPlace:
         str | None,
         typer.Option(
             envvar="JMS_BROKER_URL",
-            help="Without FILE: a running broker, amqp://USER:PASSWORD@HOST:PORT or amqps://…. The"
-            " user needs the right to view management:acl.",
+            help="Without FILE: a running broker, amqp://USER:PASSWORD@HOST:PORT, amqps://… or"
+            " https://…. The user needs the right to view management:acl.",
             show_default=False,
         ),
     ] = None
+    token: Token = None
     timeout: Timeout = ANSWER_TIMEOUT_S
     ca: Ca = None
     cert: Cert = None
@@ -180,7 +181,14 @@ class RulesPlace:
             return
         if self.url is None:
             fail("give a file of rules, or a running broker by --url", EXIT_USAGE)
-        at = BrokerAt(self.url, timeout=self.timeout, ca=self.ca, cert=self.cert, key=self.key)
+        at = BrokerAt(
+            self.url,
+            token=self.token,
+            timeout=self.timeout,
+            ca=self.ca,
+            cert=self.cert,
+            key=self.key,
+        )
         with at.opened() as requests:
             yield RulesOfBroker(requests, self.url)
 

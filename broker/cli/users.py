@@ -18,7 +18,7 @@ import typer
 from broker.cli.client_tls import Ca, Cert, Key
 from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_STATUSES, EXIT_USAGE, fail
-from broker.cli.managing import BrokerAt, Json, Timeout, taking
+from broker.cli.managing import BrokerAt, Json, Timeout, Token, taking
 from broker.cli.messages import ANSWER_TIMEOUT_S
 from broker.cli.serve import CONFIG_VARIABLE
 
@@ -44,8 +44,8 @@ Url = Annotated[
     str | None,
     typer.Option(
         envvar="JMS_BROKER_URL",
-        help="A running broker, amqp://USER:PASSWORD@HOST:PORT or amqps://…, that is to change its"
-        " own users."
+        help="A running broker, amqp://USER:PASSWORD@HOST:PORT, amqps://… or https://…, that is to"
+        " change its own users."
         " Wins over the environment's settings.",
         show_default=False,
     ),
@@ -74,6 +74,7 @@ class Place:
     url: Url = None
     user: Administrator = None
     password: AdministratorPassword = None
+    token: Token = None
     timeout: Timeout = ANSWER_TIMEOUT_S
     ca: Ca = None
     cert: Cert = None
@@ -90,7 +91,8 @@ class Place:
                 url,
                 self.user,
                 self.password,
-                self.timeout,
+                self.token,
+                timeout=self.timeout,
                 ca=self.ca,
                 cert=self.cert,
                 key=self.key,

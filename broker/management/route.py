@@ -13,6 +13,7 @@ from broker.links.container import Container
 from broker.management.definition import plain_value
 from broker.management.entity import Caller, Operation
 from broker.management.explain import ATTACH, Explanations
+from broker.management.flow import FLOW, Flows
 from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.management.response import Response
 from broker.message import Message, Origin, read_message
@@ -116,4 +117,5 @@ def explanations_of(container: Container) -> Mapping[str, Mapping[str, Operation
     return {
         ATTACH: Explanations(container).operations(),
         ROUTE: Routes(container).operations(),
+        FLOW: Flows(container).operations(),
     }

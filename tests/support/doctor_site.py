@@ -12,7 +12,7 @@ from typing import Final
 from broker.audit.record import AuditEvent, body_of
 from broker.audit.writer import AuditLimits, AuditWriter, PendingRecord
 from broker.cli.answering_broker import AnsweringBroker
-from broker.cli.client import connected
+from broker.cli.requests import managed
 from broker.doctor.checked_broker import CheckedBroker, RunningBroker
 from broker.doctor.checks import examine
 from broker.doctor.finding import DoctorFinding
@@ -109,5 +109,5 @@ async def _made(database: Path) -> None:
 @contextmanager
 def answering(url: str) -> Iterator[AnsweringBroker]:
     """Yield the broker at `url` as the doctor asks it."""
-    with connected(url, 10.0) as connection:
-        yield AnsweringBroker(connection)
+    with managed(url, 10.0) as requests:
+        yield AnsweringBroker(requests)

@@ -6,14 +6,18 @@ from typing import Final
 
 from broker.http.api.endpoint import Call, CallResult
 from broker.http.api.entities import ResourceKind, named
+from broker.http.api.json_values import decoded, encoded, encoded_in_portions
 from broker.http.api.kinds import USERS
-from broker.http.api.models import BackupBody, UserBody
+from broker.http.api.models import BackupBody, ManagementBody, UserBody
 from broker.management.backups import BACKUP
 from broker.management.request import FAILURES_FROM, Request
 from broker.management.response import ACCEPTED, CREATED, OK
 from broker.security.resources import MANAGEMENT, Resource
 
 EDIT: Final = "edit"
+
+ROWS: Final = "results"
+"""The list in the response to a QUERY."""
 
 
 async def put_node(kind: ResourceKind, call: Call) -> CallResult:
@@ -41,6 +45,23 @@ async def put_user(call: Call) -> CallResult:
         await call.ask(USERS.request("UPDATE", name, {"enabled": body.enabled}))
     found = (await call.ask(USERS.request("READ", name))).body
     return CallResult(status=status, body=found, headers=USERS.tag(found))
+
+
+async def perform(call: Call) -> CallResult:
+    """Carry out a request to management."""
+    asked = call.read(ManagementBody)
+    request = Request(
+        operation=asked.operation,
+        type=asked.type,
+        name=asked.name,
+        identity=asked.identity,
+        properties=asked.properties,
+        arguments={name: decoded(value) for name, value in asked.arguments.items()},
+    )
+    response = await call.ask(request)
+    told = encoded({"status": response.status, "description": response.description})
+    body = await encoded_in_portions(response.body, ROWS)
+    return CallResult(body=told[:-1] + b', "body": ' + body + b"}")
 
 
 async def back_up(call: Call) -> CallResult:

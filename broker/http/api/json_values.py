@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import binascii
 import json
 import math
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
 from broker.amqp.types import Array, Decimal, Described, Float, Integer, Map, Symbol
+from broker.management.request import BAD_REQUEST, Refused
 from broker.management.stretches import in_portions
+
+BINARY: Final = "base64"
+"""The only name of an object that stands for binary data."""
 
 ITEMS: Final = "items"
 """The list in the body of a page."""
@@ -26,15 +31,29 @@ def encoded(value: object) -> bytes:
     )
 
 
-async def encoded_in_portions(value: object) -> bytes:
-    """Return `value` as JSON; the items of a page are encoded in portions, beside other work."""
-    items = value.get(ITEMS) if isinstance(value, Mapping) else None
+async def encoded_in_portions(value: object, name: str = ITEMS) -> bytes:
+    """Return `value` as JSON; the list `name` in it is encoded in portions, beside other work."""
+    items = value.get(name) if isinstance(value, Mapping) else None
     if not isinstance(value, Mapping) or not isinstance(items, list):
         return encoded(value)
     parts = [encoded(each) async for portion in in_portions(items) for each in portion]
-    rest = encoded({name: each for name, each in value.items() if name != ITEMS})
+    rest = encoded({key: each for key, each in value.items() if key != name})
     tail = b"" if rest == b"{}" else b", " + rest[1:-1]
-    return b'{"items": [' + b", ".join(parts) + b"]" + tail + b"}"
+    return b"{" + encoded(name) + b": [" + b", ".join(parts) + b"]" + tail + b"}"
+
+
+def decoded(value: object) -> object:
+    """Return a value of JSON with binary data, `{"base64": …}`, as bytes; Refused if it is none."""
+    if isinstance(value, dict):
+        if list(value) == [BINARY] and isinstance(value[BINARY], str):
+            try:
+                return b64decode(value[BINARY], validate=True)
+            except (binascii.Error, ValueError):
+                raise Refused(BAD_REQUEST, f"{BINARY} must be binary data in base64") from None
+        return {name: decoded(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [decoded(each) for each in value]
+    return value
 
 
 def plain(value: object) -> object:
@@ -60,7 +79,7 @@ def plain(value: object) -> object:
 
 def _amqp(value: object) -> object:
     if isinstance(value, bytes | bytearray | memoryview):
-        return {"base64": b64encode(value).decode()}
+        return {BINARY: b64encode(value).decode()}
     if isinstance(value, Symbol):
         return value.text
     if isinstance(value, Map):
@@ -73,7 +92,7 @@ def _amqp(value: object) -> object:
     if isinstance(value, Described):
         return {"descriptor": plain(value.descriptor), "value": plain(value.value)}
     if isinstance(value, Decimal):
-        return {"base64": b64encode(value.raw).decode()}
+        return {BINARY: b64encode(value.raw).decode()}
     if isinstance(value, UUID):
         return str(value)
     return str(value)

@@ -160,6 +160,59 @@ class AttachBody(RequestBody):
     no_local: bool | None = None
 
 
+class ManagementBody(RequestBody):
+    """A request to management, with the names that `$management` has for its parts.
+
+    Binary arguments are `{"base64": …}`.
+    """
+
+    operation: Text
+    type: Text
+    name: Text | None = None
+    identity: Text | None = None
+    properties: dict[str, object] = Field(
+        default_factory=dict, description="application properties, such as entityType of a QUERY"
+    )
+    arguments: dict[str, object] = Field(default_factory=dict)
+
+
+class ManagementRecord(BaseModel):
+    """The response of management: its status code, text, and body."""
+
+    status: int
+    description: str
+    body: object
+
+
+class FlowConsumer(BaseModel):
+    """A consumer of a queue, and why it gets messages or none."""
+
+    container_id: str
+    link: str
+    session: str
+    selected: int
+    reason: str
+    explanation: str
+
+
+class FlowRecord(BaseModel):
+    """The flow from a queue: its messages by state, and why consumers get them or none.
+
+    `selected` of the first `examined` ready messages pass the filter of a consumer.
+    """
+
+    queue: str
+    ready: int
+    unsettled: int
+    scheduled: int
+    held: int
+    examined: int
+    reason: str
+    explanation: str
+    consumers: list[FlowConsumer]
+    not_listed: int
+
+
 class RouteBody(RequestBody):
     """A message that is to be explained: `kind` is the capability that its producer gives."""
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from broker.http.api import messages
-from broker.http.api.changes import back_up, put_node, put_user
+from broker.http.api.changes import back_up, perform, put_node, put_user
 from broker.http.api.endpoint import DELETE, GET, POST, PUT, Endpoint
 from broker.http.api.entities import CURSOR, LIMIT, ResourceKind, performed, stated, whole
 from broker.http.api.jobs import Jobs
@@ -34,9 +34,13 @@ from broker.http.api.models import (
     BackupBody,
     BoundsRecord,
     CheckRecord,
+    FlowRecord,
     JobRecord,
+    ManagementBody,
+    ManagementRecord,
     MessageActionBody,
     MessageContent,
+    MessagePlace,
     NodeBody,
     Nothing,
     ReloadRecord,
@@ -51,6 +55,7 @@ from broker.management.backups import BACKUP, BackupRecord
 from broker.management.configuration import SETTINGS
 from broker.management.events import EVENTS
 from broker.management.explain import ATTACH
+from broker.management.flow import FLOW
 from broker.management.messages import MessageRecord
 from broker.management.overview import BROKER, BrokerRecord
 from broker.management.response import ACCEPTED, CREATED, NO_CONTENT, OK
@@ -97,8 +102,18 @@ def endpoints() -> list[Endpoint]:
         *_stores(),
         *_users(),
         *_access(),
+        *_explanations(),
         *_configuration(),
         *_records(),
+        Endpoint(
+            method=POST,
+            path="/management",
+            summary="Carry out any request of management, as over AMQP",
+            right="that of the operation",
+            work=perform,
+            body=ManagementBody,
+            result=ManagementRecord,
+        ),
     ]
 
 
@@ -331,6 +346,11 @@ def _access() -> list[Endpoint]:
             work=performed(ACL, "CHECK"),
             result=CheckRecord,
         ),
+    ]
+
+
+def _explanations() -> list[Endpoint]:
+    return [
         Endpoint(
             method=POST,
             path="/explain/attach",
@@ -348,6 +368,15 @@ def _access() -> list[Endpoint]:
             work=stated(ROUTE, "EXPLAIN"),
             body=RouteBody,
             result=RouteRecord,
+        ),
+        Endpoint(
+            method=POST,
+            path="/explain/flow",
+            summary="Say why the consumers of a queue or subscription get no messages",
+            right="view management:queues, subscriptions and connections",
+            work=stated(FLOW, "EXPLAIN"),
+            body=MessagePlace,
+            result=FlowRecord,
         ),
     ]
 

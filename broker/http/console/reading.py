@@ -55,6 +55,11 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
         "/explain/attach",
         ("address", "kind", "container_id", "link_name", "selector"),
     ),
+    "flow": (
+        "Why do the consumers of this queue get nothing?",
+        "/explain/flow",
+        ("queue", "subscription"),
+    ),
     "route": (
         "Who would get this message?",
         "/explain/route",

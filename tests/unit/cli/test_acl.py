@@ -250,7 +250,7 @@ PLACES = [
         "give a file of rules and a resource, or a resource and --url",
         id="two files",
     ),
-    pytest.param(["check", "--url", "http://h"], "http:// is not AMQP", id="another protocol"),
+    pytest.param(["check", "--url", "tcp://h"], "tcp:// is not AMQP", id="another protocol"),
 ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.cli.broker_url import URLError, split_url, without_password
+from broker.cli.broker_url import MANAGEMENT_SCHEMES, URLError, split_url, without_password
 
 URLS = [
     pytest.param("amqp://h", "h", None, id="a host"),
@@ -17,6 +17,11 @@ URLS = [
 def test_a_url(url: str, host: str, port: int | None) -> None:
     parts = split_url(url)
     assert (parts.hostname, parts.port) == (host, port)
+
+
+def test_management_also_has_urls_of_http() -> None:
+    assert split_url("https://h:8161", MANAGEMENT_SCHEMES).port == 8161
+    assert split_url("h", MANAGEMENT_SCHEMES).scheme == "amqp"
 
 
 NONE = [

@@ -262,4 +262,4 @@ def test_without_tls_a_typed_option_is_an_error(name: str) -> None:
 
 def test_a_url_of_no_broker() -> None:
     with pytest.raises(URLError):
-        chosen_tls("http://h", ca=None, cert=None, key=None)
+        chosen_tls("tcp://h", ca=None, cert=None, key=None)

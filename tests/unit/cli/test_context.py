@@ -58,7 +58,7 @@ def test_back_to_the_one_before() -> None:
 
 
 ERRORS = [
-    pytest.param(["add", "x", "http://h"], 2, "http:// is not AMQP", id="a URL"),
+    pytest.param(["add", "x", "tcp://h"], 2, "tcp:// is not AMQP", id="a URL"),
     pytest.param(["add", "-x", "amqp://h"], 2, "", id="a name"),
     pytest.param(["add", "a/b", "amqp://h"], 2, "no name of a context", id="a name with a slash"),
     pytest.param(["add", "x", "amqp://h", "--ca", "f"], 2, "are for TLS", id="TLS"),
