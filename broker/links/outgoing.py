@@ -193,7 +193,7 @@ class ConsumerEndpoint(OutgoingOwner):
         self._node: Consumable | None = None
         self._queue: Queue | None = None
         self._dynamic_terminus: DynamicTerminus | None = None
-        self._subscription: Subscription | None = None
+        self.subscription: Subscription | None = None
         self._slice: SliceReader | None = None
         # the consumer holds as much as it may, and gets more once it settles
         self.awaits_settlement = False
@@ -285,7 +285,7 @@ class ConsumerEndpoint(OutgoingOwner):
         subscription, self._dynamic_terminus = subscribe(
             self._peer, self._link, self._feed, request=request, address=address, made=made
         )
-        self._subscription = subscription
+        self.subscription = subscription
         self._queue = subscription.queue
         named = [capability for capability in asked.capabilities if capability in KINDS]
         return source_of(
@@ -352,13 +352,13 @@ class ConsumerEndpoint(OutgoingOwner):
         """Detach the link: its entries were deleted with the node, so none is to be returned."""
         self._node = None
         self._queue = None
-        self._subscription = None
+        self.subscription = None
         self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))
 
     def address(self) -> str:
         """Return the address that this link receives from, empty without a node."""
-        if self._subscription is not None:
-            return self._subscription.spec.address.text
+        if self.subscription is not None:
+            return self.subscription.spec.address.text
         return "" if self._node is None else self._node.address
 
     # -- from the link
@@ -480,9 +480,9 @@ class ConsumerEndpoint(OutgoingOwner):
     def _leave(self, queue: Queue, closed: bool) -> None:
         batch = self._container.journal.batch
         node = self._node
-        subscription = self._subscription
+        subscription = self.subscription
         self._node = None
-        self._subscription = None
+        self.subscription = None
         left: list[Node] = []
         if node is not None:
             left.append(node)

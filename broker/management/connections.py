@@ -22,6 +22,7 @@ from broker.management.page import read_page
 from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import NO_CONTENT, Response
 from broker.management.stretches import in_portions
+from broker.routing.addresses.identity import identity_of
 
 CONNECTION: Final = "connection"
 LINK: Final = "link"
@@ -56,7 +57,8 @@ class LinkRecord(EntityRecord):
     """An attached link, as its client sees it: a sender's `address` is the one it sends to.
 
     `credit` is the credit that the receiving end has granted; `address` is empty for a link to the
-    anonymous relay. Of a receiver, `unsettled` is the number of unsettled deliveries, and
+    anonymous relay. Of a receiver, `subscription` is the identity of the named subscription that it
+    receives from, null without one, `unsettled` is the number of unsettled deliveries, and
     `oldest_unsettled_ms` the age of the oldest in ms.
     """
 
@@ -65,6 +67,7 @@ class LinkRecord(EntityRecord):
     session: int
     role: str
     address: str
+    subscription: str | None
     credit: int
     unsettled: int
     oldest_unsettled_ms: int
@@ -188,6 +191,8 @@ def link_record(link: Link) -> LinkRecord:
     peer = _peer_of(link)
     owner = link.owner if isinstance(link, IncomingLink | OutgoingLink) else None
     unsettled, oldest_ms = _unsettled(link)
+    found = owner.subscription if isinstance(owner, ConsumerEndpoint) else None
+    named = None if found is None else found.identity
     return LinkRecord(
         name=link.name,
         identity=_identity_of(link),
@@ -197,6 +202,7 @@ def link_record(link: Link) -> LinkRecord:
         session=int(link.session.channel),
         role="sender" if isinstance(link, IncomingLink) else "receiver",
         address=owner.address() if isinstance(owner, ProducerEndpoint | ConsumerEndpoint) else "",
+        subscription=None if named is None else identity_of(named),
         credit=int(link.credit) if isinstance(link, IncomingLink | OutgoingLink) else 0,
         unsettled=unsettled,
         oldest_unsettled_ms=oldest_ms,

@@ -40,6 +40,11 @@ OWN_ORDER: Final = ("name", "identity")
 
 ARGUMENTS: Final = ("limit", "cursor", "sort", "q", "fields", "count")
 
+BEFORE: Final = -1
+UNKNOWN: Final = 0
+AFTER: Final = 1
+"""The side of a key in the order of a list."""
+
 KeyPart = tuple[int, float, str]
 """The rank of a value's type, and the value: values of different types can be compared."""
 
@@ -49,18 +54,24 @@ Key = tuple["KeyPart | Falling", ...]
 Test = Callable[[EntityRecord], bool]
 
 
+def _no_value(item: object, attribute: str) -> None:
+    """Return None: only records have the attributes."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Listing(Generic[T]):
     """The entities of one kind: `items`, with a record of each.
 
     `names_of` returns name and identity of an item. `record_of` returns None if an entity is gone.
-    `filters` are attributes by the argument that must equal them, `tests` functions by the boolean
-    argument that their result must equal.
+    `value_of` returns a number of an item, as its record has it, at less expense; None if only the
+    record has the attribute. `filters` are attributes by the argument that must equal them, `tests`
+    functions by the boolean argument that their result must equal.
     """
 
     items: Sequence[T]
     names_of: Callable[[T], tuple[str, str]]
     record_of: Callable[[T], EntityRecord | None]
+    value_of: Callable[[T, str], int | None] = _no_value
     filters: Mapping[str, str] = field(default_factory=dict)
     tests: Mapping[str, Test] = field(default_factory=dict)
 
@@ -260,6 +271,8 @@ class Chosen(Generic[T]):
         fresh: list[tuple[Key, T]] = []
         for item in portion:
             names = listing.names_of(item)
+            if not wanted.is_counted and self._is_outside(item, names, last):
+                continue
             if wanted.pattern is not None and wanted.pattern.match(names[0]) is None:
                 continue
             values = self._values(item, names)
@@ -275,6 +288,33 @@ class Chosen(Generic[T]):
             self.found += fresh
             self.found.sort(key=lambda pair: pair[0])
             del self.found[wanted.limit + 1 :]
+
+    def _is_outside(self, item: T, names: tuple[str, str], last: Key | None) -> bool:
+        """Return whether an item is not on the page, as far as is known without its record.
+
+        `last` is the key of the last entity so far, None if there is room for more.
+        """
+        behind = self._wanted.behind
+        if last is not None and self._side(item, names, last) == AFTER:
+            return True
+        return behind is not None and self._side(item, names, behind) == BEFORE
+
+    def _side(self, item: T, names: tuple[str, str], key: Key) -> int:
+        """Return BEFORE or AFTER, or UNKNOWN if an item is at `key`, or only its record tells."""
+        for attribute, limit in zip(self._wanted.order.attributes, key, strict=True):
+            if attribute in OWN_ORDER:
+                part = _part(names[OWN_ORDER.index(attribute)])
+            else:
+                value = self._listing.value_of(item, attribute)
+                if value is None:
+                    return UNKNOWN
+                part = _part(value)
+            if isinstance(limit, Falling):
+                if part != limit.part:
+                    return AFTER if part < limit.part else BEFORE
+            elif part != limit:
+                return BEFORE if part < limit else AFTER
+        return UNKNOWN
 
     def _values(self, item: T, names: tuple[str, str]) -> Sequence[object] | None:
         """Return the values to sort by, None if the entity is gone or is not chosen."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,7 @@ from broker.routing.addresses.address import check_new
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.record_mapping import stored_position
 from broker.routing.queues.message_events import PURGED, depart
-from broker.routing.queues.node import TOPIC, Node
+from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.queue_inspection import purge
 from broker.routing.router import Router
@@ -95,6 +95,17 @@ def record_of(node: Node) -> NodeRecord:
     )
 
 
+QUEUE_NUMBERS: Final[Mapping[str, Callable[[Queue], int]]] = {
+    "messages": lambda queue: int(queue.backlogs.waiting),
+    "acquired": lambda queue: int(queue.state.acquired),
+    "held": lambda queue: int(queue.state.held()),
+    "bytes": lambda queue: int(queue.state.bytes),
+    "consumers": lambda queue: len(queue.consumers.attached),
+    "producers": lambda queue: len(queue.producers),
+    "published": lambda queue: int(queue.published),
+}
+"""Attributes of a queue by which a list of 100,000 queues is sorted without their records."""
+
 VERBS: Final = {"READ": "view", "DELETE": "delete", "PURGE": "purge"}
 """The right on the node itself that allows an operation. The role `application` has none."""
 
@@ -136,6 +147,7 @@ class Nodes(Entity):
             items=names,
             names_of=lambda name: (name, name),
             record_of=self._record_at,
+            value_of=self._number_at,
             filters={"temporary": "temporary"},
         )
         return list_of(request, self.attributes, listing)
@@ -144,6 +156,11 @@ class Nodes(Entity):
         router = self._router
         node = router.topics.get(name) if self.type == TOPIC else router.queues.get(name)
         return None if node is None else record_of(node)
+
+    def _number_at(self, name: str, attribute: str) -> int | None:
+        number = QUEUE_NUMBERS.get(attribute)
+        queue = self._router.queues.get(name) if self.type == QUEUE else None
+        return None if number is None or queue is None else number(queue)
 
     def _found(self, name: str) -> Node:
         node = self._router.find_named(name, self.type)

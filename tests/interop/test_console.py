@@ -96,7 +96,8 @@ def pages_of(broker: BrokerProcess) -> list[str]:
     lists = ("queues", "topics", "subscriptions", "connections", "links", "leases", "sinks")
     others = ("users", "roles", "rules", "jobs", "audit", "quarantined-messages")
     return [
-        *("/", "/topology", "/dead-letters", "/config", "/explain", "/login", "/nothing"),
+        *("/", "/topology", "/scheduled", "/dead-letters", "/config", "/explain"),
+        *("/login", "/nothing"),
         *(f"/{each}" for each in (*lists, *others)),
         *(f"/queues/{hostile}", f"/remove/queues/{hostile}", f"/messages?{place}"),
         *(f"/messages/{number}?{place}", f"/action?action=delete&{place}"),

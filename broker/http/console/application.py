@@ -106,6 +106,7 @@ class Console:
             Route("/topology", self._page(reading.topology)),
             Route("/messages", self._page(reading.messages)),
             Route("/messages/{id:int}", self._page(reading.message)),
+            Route("/scheduled", self._page(reading.scheduled)),
             Route("/dead-letters", self._page(reading.dead_letters)),
             Route("/action", self._page(changes.ask_action)),
             Route("/action", self._form(changes.act), methods=["POST"]),

@@ -175,6 +175,7 @@ LISTINGS: Final[Mapping[str, ConsoleList]] = {
                 text("address", "Address"),
                 text("connection", "Connection", "connections"),
                 text("container_id", "Client id"),
+                text("subscription", "Subscription", "subscriptions"),
                 number("credit", "Credit"),
                 number("unsettled", "Unsettled"),
                 number("oldest_unsettled_ms", "Oldest unsettled", DURATION),

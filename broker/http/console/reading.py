@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from time import perf_counter
 from typing import Final, final
 from urllib.parse import urlencode
 
@@ -11,17 +13,21 @@ from starlette.responses import JSONResponse, Response
 
 from broker.http.api.endpoint import GET, POST
 from broker.http.api.json_values import plain
+from broker.http.console.attention import Attention
 from broker.http.console.changes import MAKERS, listing_of, place_of
 from broker.http.console.dead_letters import dead_letter_queues
 from broker.http.console.entry import Guest
 from broker.http.console.forms import Form
 from broker.http.console.life import life_of
 from broker.http.console.listings import LISTINGS
+from broker.http.console.message_views import body_forms, jms_headers
 from broker.http.console.reader import EndpointReader
 from broker.http.console.rendering import PageTemplates
-from broker.http.console.sampling import EVERY_S, Sampler, curve
+from broker.http.console.sampling import EVERY_S, Sampler, curve, spark
+from broker.http.console.scheduled import scheduled_messages
+from broker.http.console.shared import SharedReading
 from broker.http.console.topology import picture_of
-from broker.http.console.values import dump, shown, table_of
+from broker.http.console.values import shown, table_of
 from broker.http.site import Site
 from broker.jms.ids import message_id_text
 from broker.management.request import Refused
@@ -30,9 +36,10 @@ from broker.security.resources import MANAGEMENT, Resource
 VIEW: Final = "view"
 METRICS: Final = Resource(MANAGEMENT, "metrics")
 MESSAGES: Final = Resource(MANAGEMENT, "messages")
+QUEUES: Final = Resource(MANAGEMENT, "queues")
 
 LINKS_MAX: Final = "500"
-"""Links in the picture of the topology: a page of the API."""
+"""Links, and subscriptions, in the picture of the topology: a page of the API."""
 
 OWN: Final = ("limit", "cursor", "sort", "q", "fields", "count")
 """Parameters of lists that are no filters."""
@@ -73,11 +80,18 @@ class ReadingPages:
         self._reader: Final = reader
         self._pages: Final = pages
         self._sampler: Final = sampler
+        self._attention: Final = Attention(site.container, sampler)
+        self._shared: Final = SharedReading[Mapping[str, object]](perf_counter)
 
     async def overview(self, request: Request, guest: Guest) -> Response:
         """Respond with the first page: rates, totals, and what needs attention."""
-        broker = await self._reader.read(guest, "/overview")
+        broker = await self._totals(guest)
         rates = self._sampler.rates()
+        concerns = [
+            each
+            for each in await self._attention.concerns()
+            if guest.visitor.may(VIEW, Resource(MANAGEMENT, each.part))
+        ]
         highest = max([1.0, *(max(each.received, each.delivered) for each in rates)])
         return self._pages.response(
             request,
@@ -92,13 +106,24 @@ class ReadingPages:
             received=curve([each.received for each in rates], highest),
             delivered=curve([each.delivered for each in rates], highest),
             obstacles=self._site.obstacles(),
+            concerns=concerns,
+            sparks={
+                "received": spark([each.received for each in rates]),
+                "delivered": spark([each.delivered for each in rates]),
+                "connections": spark([float(each.connections) for each in rates]),
+            },
         )
 
     async def live(self, request: Request, guest: Guest) -> Response:  # noqa: ARG002
         """Respond with the tiles of the first page, for its script."""
-        broker = await self._reader.read(guest, "/overview")
+        broker = await self._totals(guest)
         tiles = {key: value for key, _, value in self._tiles(broker)}
         return JSONResponse({"every_s": EVERY_S, "tiles": tiles})
+
+    async def _totals(self, guest: Guest) -> Mapping[str, object]:
+        """Return the totals of the broker, which viewers share; Refused without the right."""
+        guest.visitor.demand(VIEW, METRICS)
+        return await self._shared.get(partial(self._reader.read, guest, "/overview"))
 
     def _tiles(self, broker: Mapping[str, object]) -> list[tuple[str, str, str]]:
         """Return the key, the title and the value of each tile."""
@@ -201,7 +226,6 @@ class ReadingPages:
             message_id=message_id_text(properties.get("message_id")) or "",
             created_ms=created if isinstance(created, int) else 0,
         )
-        body = found["body"]
         return self._pages.response(
             request,
             "message",
@@ -215,9 +239,8 @@ class ReadingPages:
                 ("Application properties", table_of(found["application_properties"])),
                 ("Message annotations", table_of(found["annotations"])),
             ],
-            text=body if isinstance(body, str) else "",
-            dump=dump(body) if isinstance(body, bytes) else "",
-            value="" if isinstance(body, str | bytes) else shown(plain(body)),
+            headers=jms_headers(found),
+            forms=body_forms(found["body"]),
             life=life,
         )
 
@@ -232,6 +255,17 @@ class ReadingPages:
             queues=await dead_letter_queues(self._site.container),
         )
 
+    async def scheduled(self, request: Request, guest: Guest) -> Response:
+        """Respond with the messages that wait for their delivery time, by their places."""
+        guest.visitor.demand(VIEW, MESSAGES)
+        return self._pages.response(
+            request,
+            "scheduled",
+            guest,
+            title="Scheduled",
+            found=await scheduled_messages(self._site.container),
+        )
+
     # -- others
 
     async def topology(self, request: Request, guest: Guest) -> Response:
@@ -239,14 +273,22 @@ class ReadingPages:
         body = await self._reader.read(guest, "/links", query=[("limit", LINKS_MAX)])
         items = body["items"]
         assert isinstance(items, list)
+        named = await self._reader.items(guest, "/subscriptions", [("limit", LINKS_MAX)])
+        ready: dict[str, int] = {}
+        if guest.visitor.may(VIEW, QUEUES):
+            queues = self._site.container.router.queues
+            found = [queues.get(str(each["address"])) for each in items]
+            ready = {each.address: int(each.backlogs.waiting) for each in found if each is not None}
         return self._pages.response(
             request,
             "topology",
             guest,
             title="Topology",
-            picture=picture_of(items),
+            picture=picture_of(items, named.items, ready),
             links=items,
-            is_cut=body["next"] is not None,
+            lonely=[each for each in named.items if not each["consumers"]],
+            problem=named.problem,
+            is_cut=body["next"] is not None or named.has_more,
         )
 
     async def config(self, request: Request, guest: Guest) -> Response:

@@ -46,6 +46,7 @@ NAVIGATION: Final = (
             ("/queues", "Queues"),
             ("/topics", "Topics"),
             ("/subscriptions", "Subscriptions"),
+            ("/scheduled", "Scheduled"),
             ("/dead-letters", "Dead letters"),
             ("/jobs", "Actions"),
             ("/quarantined-messages", "Quarantined"),

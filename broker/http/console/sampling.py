@@ -22,6 +22,13 @@ WIDTH: Final = 600
 HEIGHT: Final = 120
 """The size of a chart, in units of its picture."""
 
+RECENT: Final = 12
+"""Rates of the line in a tile: one minute."""
+
+SPARK_WIDTH: Final = 120
+SPARK_HEIGHT: Final = 24
+"""The size of such a line."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
@@ -31,6 +38,7 @@ class Sample:
     published: int
     delivered: int
     acknowledged: int
+    dead_lettered: int
     connections: int
 
 
@@ -79,6 +87,7 @@ class Sampler:
                 published=int(stats.published),
                 delivered=int(stats.delivered),
                 acknowledged=int(stats.acknowledged),
+                dead_lettered=int(stats.dead_lettered),
                 connections=int(container.peer_count()),
             )
         )
@@ -96,6 +105,11 @@ class Sampler:
             )
             for before, after in pairwise(samples)
         ]
+
+    def dead_lettered(self) -> int:
+        """Return the number of dead letters since the first sample that is kept."""
+        since = self._samples[0].dead_lettered if self._samples else 0
+        return int(self._container.stats.dead_lettered) - since
 
     def commit_p99_ms(self) -> float | None:
         """Return an upper bound of the time of 99 % of all commits, in ms; None without any."""
@@ -128,4 +142,17 @@ def curve(values: Sequence[float], highest: float) -> str:
     scale = HEIGHT / highest if highest > 0 else 0.0
     return " ".join(
         f"{(first + at) * step:.1f},{HEIGHT - value * scale:.1f}" for at, value in enumerate(values)
+    )
+
+
+def spark(values: Sequence[float]) -> str:
+    """Return the points of the line in a tile: the values of the last minute; empty without two."""
+    recent = values[-RECENT:]
+    if len(recent) < 2:
+        return ""
+    step, highest = SPARK_WIDTH / (RECENT - 1), max(1.0, *recent)
+    first = RECENT - len(recent)
+    return " ".join(
+        f"{(first + at) * step:.1f},{SPARK_HEIGHT - value * SPARK_HEIGHT / highest:.1f}"
+        for at, value in enumerate(recent)
     )

@@ -1,4 +1,4 @@
-"""The picture of the topology: producers, addresses, consumers, and the links between them."""
+"""The picture of the topology: producers, addresses, subscriptions, consumers, and their links."""
 
 from __future__ import annotations
 
@@ -13,30 +13,46 @@ BOXES_MAX: Final = 50
 GROUPS_MAX: Final = 40
 """Maximum boxes of a column; the others of it are one box."""
 
-BOX_WIDTH: Final = 240
-BOX_HEIGHT: Final = 34
-GAP: Final = 12
-COLUMN: Final = 400
+BOX_WIDTH: Final = 210
+BOX_HEIGHT: Final = 30
+GAP: Final = 10
+HEAD: Final = 26
+COLUMN: Final = 290
 """Measures in units of the picture."""
+
+TITLES: Final = ("Producers", "Addresses", "Subscriptions", "Consumers")
+PRODUCERS, ADDRESSES, SUBSCRIPTIONS, CONSUMERS = range(len(TITLES))
+
+TITLE_CHARACTERS: Final = 26
+"""Characters of a name that fit into a box beside a number."""
 
 OTHERS: Final = "others"
 
 SENDER: Final = "sender"
 
+End = tuple[int, str]
+"""A column, and the name of a client, an address or a subscription in it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """A client or an address, or a group of them. `lines` is the number of its links."""
+    """A client, an address or a subscription, or a group of them, with its ready messages.
+
+    `lines` is the number of its links; `ready` is None where messages do not wait, or are unknown.
+    """
 
     name: str
     x: int
     y: int
     lines: int
+    ready: int | None = None
 
     @property
     def title(self) -> str:
         """The name, cut to the width of the box."""
-        return self.name if len(self.name) <= 32 else self.name[:31] + "\N{HORIZONTAL ELLIPSIS}"
+        if len(self.name) <= TITLE_CHARACTERS:
+            return self.name
+        return self.name[: TITLE_CHARACTERS - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,49 +68,101 @@ class LinkLine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture:
-    """Boxes and lines; `is_grouped` if boxes stand for several clients or addresses."""
+class BoxColumn:
+    """The boxes of one kind, below each other."""
 
-    producers: Sequence[Box]
-    addresses: Sequence[Box]
-    consumers: Sequence[Box]
+    title: str
+    x: int
+    boxes: Sequence[Box]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """Boxes and lines; `is_grouped` if boxes stand for several clients, addresses or others."""
+
+    columns: Sequence[BoxColumn]
     lines: Sequence[LinkLine]
     height: int
     is_grouped: bool
 
+    def count(self) -> str:
+        """Return how many boxes there are of each kind, as text."""
+        return ", ".join(f"{len(each.boxes)} {each.title.lower()}" for each in self.columns)
 
-def picture_of(links: Iterable[Mapping[str, object]]) -> Picture:
-    """Return the picture of links, as the API lists them."""
-    ends = [
-        (str(each["role"]), str(each["container_id"]), str(each["address"]) or "(relay)")
-        for each in links
+
+def picture_of(
+    links: Iterable[Mapping[str, object]],
+    subscriptions: Iterable[Mapping[str, object]] = (),
+    ready: Mapping[str, int] | None = None,
+) -> Picture:
+    """Return the picture of links and named subscriptions, as the API lists them.
+
+    `ready` are the ready messages of queues by their addresses.
+    """
+    known = {str(each["identity"]): each for each in subscriptions}
+    between = _lines_of(links, known)
+    names: list[set[str]] = [set() for _ in TITLES]
+    for start, end in between:
+        names[start[0]].add(start[1])
+        names[end[0]].add(end[1])
+    is_grouped = sum(map(len, names)) > BOXES_MAX
+    shown = [_names(each, is_grouped=is_grouped) for each in names]
+    counts: Counter[tuple[End, End]] = Counter()
+    for ((column, name), (next_column, next_name)), number in between.items():
+        start = column, shown[column][name]
+        counts[start, (next_column, shown[next_column][next_name])] += number
+    waiting = _waiting(known.values(), ready or {}, shown)
+    boxes = _boxes(counts, shown, waiting)
+    columns = [
+        BoxColumn(
+            title=title,
+            x=number * COLUMN,
+            boxes=[box for (column, _), box in boxes.items() if column == number],
+        )
+        for number, title in enumerate(TITLES)
     ]
-    producers = {client for role, client, _ in ends if role == SENDER}
-    consumers = {client for role, client, _ in ends if role != SENDER}
-    addresses = {address for _, _, address in ends}
-    is_grouped = len(producers) + len(consumers) + len(addresses) > BOXES_MAX
-    columns = [_names(names, is_grouped=is_grouped) for names in (producers, addresses, consumers)]
-    counts: Counter[tuple[int, str, str]] = Counter()
-    for role, client, address in ends:
-        if role == SENDER:
-            counts[0, columns[0][client], columns[1][address]] += 1
-        else:
-            counts[1, columns[1][address], columns[2][client]] += 1
-    drawn = [
-        _boxes(number, counts, sorted(set(names.values()))) for number, names in enumerate(columns)
-    ]
+    rows = max(1, *(len(each.boxes) for each in columns))
     return Picture(
-        producers=drawn[0],
-        addresses=drawn[1],
-        consumers=drawn[2],
-        lines=[_line(drawn, between, links_of) for between, links_of in sorted(counts.items())],
-        height=max(1, *map(len, drawn)) * (BOX_HEIGHT + GAP) + GAP,
+        columns=columns,
+        lines=[_line(boxes, start, end, links=each) for (start, end), each in counts.items()],
+        height=HEAD + rows * (BOX_HEIGHT + GAP),
         is_grouped=is_grouped,
     )
 
 
+def _lines_of(
+    links: Iterable[Mapping[str, object]], known: Mapping[str, Mapping[str, object]]
+) -> Counter[tuple[End, End]]:
+    """Return the number of links between two ends; 0 for a subscription without a consumer."""
+    counts: Counter[tuple[End, End]] = Counter()
+    for link in links:
+        address = ADDRESSES, str(link["address"]) or "(relay)"
+        client = str(link["container_id"])
+        identity = link.get("subscription")
+        if link["role"] == SENDER:
+            counts[(PRODUCERS, client), address] += 1
+        elif identity:
+            subscription = SUBSCRIPTIONS, _label(str(identity), known)
+            counts[address, subscription] += 1
+            counts[subscription, (CONSUMERS, client)] += 1
+        else:
+            counts[address, (CONSUMERS, client)] += 1
+    for identity, record in known.items():
+        counts[(ADDRESSES, str(record["address"])), (SUBSCRIPTIONS, _label(identity, known))] += 0
+    return counts
+
+
+def _label(identity: str, known: Mapping[str, Mapping[str, object]]) -> str:
+    """Return the name of a subscription, with the client that it belongs to."""
+    record = known.get(identity)
+    if record is None:
+        return identity
+    client = record["container_id"]
+    return f"{record['name']} ({client})" if client else str(record["name"])
+
+
 def _names(names: set[str], *, is_grouped: bool) -> dict[str, str]:
-    """Return the name of the box for each client or address."""
+    """Return the name of the box for each name of a column."""
     if not is_grouped:
         return {name: name for name in names}
     first_words = {name: _first_word(name) for name in names}
@@ -112,34 +180,59 @@ def _names(names: set[str], *, is_grouped: bool) -> dict[str, str]:
 
 def _first_word(name: str) -> str:
     for at, character in enumerate(name):
-        if at and character in ".-_:/":
+        if at and character in ".-_:/ ":
             return name[:at]
     return name
 
 
-def _boxes(column: int, counts: Mapping[tuple[int, str, str], int], names: list[str]) -> list[Box]:
-    lines: Counter[str] = Counter()
-    for (side, left, right), links in counts.items():
-        if column == side:
-            lines[left] += links
-        elif column == side + 1:
-            lines[right] += links
-    return [
-        Box(name=name, x=column * COLUMN, y=GAP + at * (BOX_HEIGHT + GAP), lines=lines[name])
-        for at, name in enumerate(names)
-    ]
+def _waiting(
+    known: Iterable[Mapping[str, object]],
+    ready: Mapping[str, int],
+    shown: Sequence[Mapping[str, str]],
+) -> Counter[End]:
+    """Return the ready messages of each box of queues and subscriptions."""
+    found: Counter[End] = Counter()
+    for address, messages in ready.items():
+        if address in shown[ADDRESSES]:
+            found[ADDRESSES, shown[ADDRESSES][address]] += messages
+    for record in known:
+        label = _label(str(record["identity"]), {str(record["identity"]): record})
+        count = record["messages"]
+        assert isinstance(count, int)
+        found[SUBSCRIPTIONS, shown[SUBSCRIPTIONS][label]] += count
+    return found
 
 
-def _line(boxes: Sequence[Sequence[Box]], between: tuple[int, str, str], links: int) -> LinkLine:
-    """Return the line of `links` links from a column to the next one, between two boxes."""
-    column, left, right = between
-    start = next(box for box in boxes[column] if box.name == left)
-    end = next(box for box in boxes[column + 1] if box.name == right)
+def _boxes(
+    counts: Mapping[tuple[End, End], int],
+    shown: Sequence[Mapping[str, str]],
+    waiting: Mapping[End, int],
+) -> dict[End, Box]:
+    lines: Counter[End] = Counter()
+    for ends, links in counts.items():
+        for end in ends:
+            lines[end] += links
+    return {
+        (column, name): Box(
+            name=name,
+            x=column * COLUMN,
+            y=HEAD + at * (BOX_HEIGHT + GAP),
+            lines=lines[column, name],
+            ready=waiting.get((column, name)),
+        )
+        for column, names in enumerate(shown)
+        for at, name in enumerate(sorted(set(names.values())))
+    }
+
+
+def _line(boxes: Mapping[End, Box], start: End, end: End, *, links: int) -> LinkLine:
+    """Return the line of `links` links between two boxes."""
+    left, right = boxes[start], boxes[end]
     return LinkLine(
-        x1=start.x + BOX_WIDTH,
-        y1=start.y + BOX_HEIGHT // 2,
-        x2=end.x,
-        y2=end.y + BOX_HEIGHT // 2,
+        x1=left.x + BOX_WIDTH,
+        y1=left.y + BOX_HEIGHT // 2,
+        x2=right.x,
+        y2=right.y + BOX_HEIGHT // 2,
         links=links,
-        text=f"{left} to {right}: {links} links",
+        text=f"{left.name} to {right.name}: {links} links",
     )

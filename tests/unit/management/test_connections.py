@@ -8,6 +8,7 @@ from broker.security.identity import Identity
 from tests.support.broker import Broker, log_in
 from tests.support.frames import Disposition, attach_receiver
 from tests.support.management import Manager
+from tests.support.subscriptions import subscribe
 
 
 @pytest.fixture
@@ -135,3 +136,19 @@ def test_nobody_closes_their_own_connection(manager: Manager) -> None:
     reply = manager.ask("DELETE", "connection", str(manager.client.peer.id))
     assert (reply.status, reply.description) == (409, "this is the connection that asks")
     assert manager.client.peer.is_live()
+
+
+def test_a_link_names_the_subscription_that_it_receives_from(
+    broker: Broker, manager: Manager
+) -> None:
+    client = broker.session("client")
+    subscribe(client, "durable", "s", address="t")
+    subscribe(client, "", "other", address="t", handle=1)
+    client.attach(attach_receiver("q", name="q", handle=2))
+    names = ["name", "subscription"]
+    rows = manager.query("link", connection=str(client.peer.id), attributeNames=names).rows
+    assert sorted((row["name"], row["subscription"]) for row in rows) == [
+        ("other", None),
+        ("q", None),
+        ("s", "durable/client/s"),
+    ]

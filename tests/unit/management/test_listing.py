@@ -35,6 +35,7 @@ def listing(things: dict[str, Thing]) -> Listing[str]:
         items=list(things),
         names_of=names.__getitem__,
         record_of=things.get,
+        value_of=lambda key, attribute: things[key].size if attribute == "size" else None,
         filters={"colour": "colour"},
         tests={"big": lambda record: isinstance(record, Thing) and (record.size or 0) > 5},
     )

@@ -7,7 +7,7 @@ import pytest
 from broker.amqp.performatives import Detach
 from broker.amqp.terminus import Target
 from broker.amqp.types import Timestamp
-from broker.management.nodes import PURGE_MAX
+from broker.management.nodes import PURGE_MAX, QUEUE_NUMBERS, record_of
 from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker
 from tests.support.frames import attach_receiver, message
@@ -66,6 +66,17 @@ def test_what_a_queue_holds(broker: Broker, manager: Manager) -> None:
     assert (told["consumers"], told["producers"], told["subscriptions"]) == (1, 1, 0)
     assert (told["temporary"], told["connection"]) == (False, None)
     assert told["bytes"] == broker.queue().state.bytes > 0
+
+
+def test_numbers_by_which_queues_are_sorted_are_those_of_their_records(broker: Broker) -> None:
+    broker.fill("q", 3)
+    broker.session("consumer").attach_receiver("q", credit=1)
+    broker.session("producer").attach_sender("q")
+    queue = broker.router.queues["q"]
+    record = record_of(queue).as_map()
+    found = {name: number(queue) for name, number in QUEUE_NUMBERS.items()}
+    assert found == {name: record[name] for name in QUEUE_NUMBERS}
+    assert (found["messages"], found["acquired"], found["producers"]) == (2, 1, 1)
 
 
 def test_a_topic_tells_the_sum_of_its_subscriptions(broker: Broker, manager: Manager) -> None:

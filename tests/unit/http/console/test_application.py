@@ -22,7 +22,7 @@ pytestmark = pytest.mark.requirement("OPS-06")
 HOSTILE = '"><img src=x onerror=alert(1)>{{7*7}}'
 
 PAGES = (
-    *("/", "/topology", "/dead-letters", "/config", "/explain", "/live"),
+    *("/", "/topology", "/scheduled", "/dead-letters", "/config", "/explain", "/live"),
     *(f"/{key}" for key in LISTINGS),
     "/messages?queue=q",
     "/action?action=retry&queue=q",
@@ -54,6 +54,7 @@ async def test_every_page_is_there_for_an_administrator(path: str, tmp_path: Pat
         pytest.param("/queues/q", "view management:queues", id="an entity"),
         pytest.param("/messages?queue=q", "view management:messages", id="messages"),
         pytest.param("/messages/1?queue=q", "view management:messages", id="a message"),
+        pytest.param("/scheduled", "view management:messages", id="scheduled messages"),
         pytest.param("/dead-letters", "view management:messages", id="dead letters"),
         pytest.param("/config", "view management:config", id="settings"),
         pytest.param("/audit", "view management:audit", id="audit"),

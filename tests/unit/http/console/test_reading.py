@@ -81,6 +81,15 @@ async def test_a_route_is_explained(tmp_path: Path) -> None:
         assert 'class="problem"' in wrong
 
 
+async def test_consumers_of_an_explained_flow_are_a_table(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        api.broker.session("stock").attach_receiver("orders", name="first")
+        api.broker.fill("orders")
+        page = await (await owner(api)).page("/explain?question=flow&queue=orders")
+    assert "<h3>Consumers</h3>" in page
+    assert "<td>stock</td><td>first</td>" in page
+
+
 @pytest.mark.parametrize(
     ("pairs", "body"),
     [

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from broker.http.console.sampling import HEIGHT, KEPT, WIDTH, Sampler, curve, quantile_ms
+from broker.http.console.sampling import (
+    HEIGHT,
+    KEPT,
+    RECENT,
+    SPARK_HEIGHT,
+    SPARK_WIDTH,
+    WIDTH,
+    Sampler,
+    curve,
+    quantile_ms,
+    spark,
+)
 from broker.stats import Histogram
 from tests.support.broker import Broker
 
@@ -37,6 +48,23 @@ def test_a_curve_ends_at_the_right() -> None:
     assert points[-1] == f"{WIDTH:.1f},0.0"
     assert points[0].endswith(f",{HEIGHT:.1f}")
     assert curve([0.0], 0.0) == f"{WIDTH:.1f},{HEIGHT:.1f}"
+
+
+def test_the_line_of_a_tile_is_one_minute() -> None:
+    assert spark([]) == spark([1.0]) == ""
+    points = spark([float(number) for number in range(3 * RECENT)]).split()
+    assert len(points) == RECENT
+    assert points[-1] == f"{SPARK_WIDTH:.1f},0.0"
+    assert spark([0.0, 0.0]).split()[0].endswith(f",{SPARK_HEIGHT:.1f}")
+
+
+def test_dead_letters_are_counted_since_the_first_sample() -> None:
+    broker = Broker()
+    broker.container.stats.dead_lettered += 5
+    sampler = Sampler(broker.container)
+    sampler.sample()
+    broker.container.stats.dead_lettered += 2
+    assert sampler.dead_lettered() == 2
 
 
 @pytest.mark.parametrize(
