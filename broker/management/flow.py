@@ -12,6 +12,7 @@ from broker.management.flow_reasons import (
     TEXTS,
     ConsumerFacts,
     QueueFacts,
+    reason_of_all,
     reason_of_consumer,
     reason_of_queue,
 )
@@ -80,13 +81,13 @@ class Flows:
         )
         entries = _first_entries(queue)
         attached = list(queue.consumers.attached)
-        consumers = [
-            await self._consumer(queue, each, entries) for each in attached[:CONSUMERS_MAX]
-        ]
         reason = reason_of_queue(facts)
-        reasons = {str(each["reason"]) for each in consumers}
-        if reason == FLOWS and len(reasons) == 1:
-            (reason,) = reasons
+        consumers = [
+            await self._consumer(queue, each, entries, shared=reason)
+            for each in attached[:CONSUMERS_MAX]
+        ]
+        if reason == FLOWS:
+            reason = reason_of_all([str(each["reason"]) for each in consumers])
         return {
             "queue": queue.address,
             "ready": facts.ready,
@@ -101,8 +102,9 @@ class Flows:
         }
 
     async def _consumer(
-        self, queue: Queue, consumer: Consumer, entries: list[QueueEntry]
+        self, queue: Queue, consumer: Consumer, entries: list[QueueEntry], *, shared: str
     ) -> Mapping[str, object]:
+        """Return why a consumer gets no message; `shared` is the reason of all, FLOWS for none."""
         now_ms = self._container.clock.now_ms()
         wanted = consumer.filter
         selected = free = offered = 0
@@ -115,7 +117,7 @@ class Flows:
                     continue
                 free += 1
                 offered += entry.may_go_to(consumer.number, now_ms)
-        reason = reason_of_consumer(
+        own = reason_of_consumer(
             ConsumerFacts(
                 has_credit=consumer.has_credit(),
                 has_room=consumer.has_room(),
@@ -126,6 +128,7 @@ class Flows:
                 offered=offered,
             )
         )
+        reason = own if shared == FLOWS else shared
         label = consumer.label()
         return {
             "container_id": label.container_id,

@@ -5,10 +5,12 @@ The first reason that applies is the one that an operator has to remove first.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
 FLOWS: Final = "flows"
+DIFFERENT: Final = "different"
 NO_CONSUMER: Final = "no-consumer"
 EMPTY: Final = "empty"
 SCHEDULED: Final = "scheduled"
@@ -24,7 +26,8 @@ REFUSED: Final = "refused"
 NOT_LOADED: Final = "not-loaded"
 
 TEXTS: Final = {
-    FLOWS: "messages flow",
+    FLOWS: "messages flow, at least to one consumer",
+    DIFFERENT: "no consumer gets a message, each for a reason of its own",
     NO_CONSUMER: "no consumer is attached: start one; `jms-broker explain attach` says whether its"
     " address and kind lead here",
     EMPTY: "there is no message: `jms-broker explain route` says where messages of a producer go",
@@ -97,6 +100,13 @@ def reason_of_queue(facts: QueueFacts) -> str:
                 return reason
         return EMPTY
     return NO_CONSUMER if facts.consumers == 0 else FLOWS
+
+
+def reason_of_all(reasons: Collection[str]) -> str:
+    """Return the reason of a queue with ready messages whose consumers have these reasons."""
+    if FLOWS in reasons:
+        return FLOWS
+    return next(iter(reasons)) if len(set(reasons)) == 1 else DIFFERENT
 
 
 def reason_of_consumer(facts: ConsumerFacts) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from broker.management import flow_reasons
 from broker.management.flow_reasons import (
+    DIFFERENT,
     DRAINING,
     EMPTY,
     FLOWS,
@@ -25,6 +26,7 @@ from broker.management.flow_reasons import (
     UNSETTLED,
     ConsumerFacts,
     QueueFacts,
+    reason_of_all,
     reason_of_consumer,
     reason_of_queue,
 )
@@ -71,6 +73,18 @@ def test_a_queue(changes: dict[str, int | bool], reason: str) -> None:
 )
 def test_a_consumer(changes: dict[str, int | bool], reason: str) -> None:
     assert reason_of_consumer(replace(SERVED, **changes)) == reason  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "reason"),
+    [
+        pytest.param([NO_CREDIT, FLOWS], FLOWS, id="one gets messages"),
+        pytest.param([NO_CREDIT, NO_CREDIT], NO_CREDIT, id="all have the same"),
+        pytest.param([NO_CREDIT, GROUP_HELD], DIFFERENT, id="each has its own"),
+    ],
+)
+def test_all_consumers(reasons: list[str], reason: str) -> None:
+    assert reason_of_all(reasons) == reason
 
 
 def test_every_reason_has_a_text() -> None:
