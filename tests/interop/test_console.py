@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
 import pytest
 
-from tests.interop.broker_process import BrokerProcess
+from tests.interop.broker_process import ROOT, BrokerProcess
 from tests.interop.conftest import not_available
 from tests.support.jms_http import request
 
@@ -28,6 +30,8 @@ HOSTILE: Final = "\"><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}
 SERIOUS: Final = ("serious", "critical")
 
 ORDERS: Final = "orders"
+
+IMAGES: Final = ROOT / "docs" / "images"
 
 
 @pytest.fixture(scope="module")
@@ -186,3 +190,32 @@ def test_pages_work_without_scripts(console: BrokerProcess, chromium: Browser) -
     page.click("button.danger")
     assert "queue made, done" in page.inner_text("main")
     context.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "theme"),
+    [
+        pytest.param("console-overview", "/", "light", id="the first page"),
+        pytest.param("console-queue", "/queues/orders", "dark", id="a queue, in the dark theme"),
+    ],
+)
+def test_pictures_for_the_documentation(
+    chromium: Browser, tmp_path: Path, name: str, path: str, theme: str
+) -> None:
+    """Make the pictures of docs/operations/console.md, of a broker without hostile names."""
+    process = BrokerProcess(tmp_path, settings=SETTINGS)
+    for queue in ("orders", "orders", "invoices", "shipping"):
+        headers = [("jms.messageType", "TextMessage"), ("JMS-Property", "books=2;type=int")]
+        answer = request("POST", f"{process.http_url}/jms/queue/{queue}", headers, b"two books")
+        assert answer.status == 201, answer
+    context = chromium.new_context(
+        color_scheme="dark" if theme == "dark" else "light", viewport={"width": 1100, "height": 700}
+    )
+    page = context.new_page()
+    page.goto(f"{process.http_url}/console{path}")
+    folder = Path(os.environ.get("CONSOLE_PICTURES", str(tmp_path)))
+    picture = page.screenshot(path=folder / f"{name}.png")
+    assert picture.startswith(b"\x89PNG")
+    assert (IMAGES / f"{name}.png").is_file()
+    context.close()
+    assert process.stop() == 0
