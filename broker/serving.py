@@ -17,6 +17,7 @@ import structlog
 
 from broker import __version__
 from broker.app import App
+from broker.audit.heads import HeadLog
 from broker.compiled import COMPILED, SLOWER, is_compiled
 from broker.journal import SWITCH_INTERVAL_S
 from broker.net.log import configure_logging
@@ -153,10 +154,14 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     signals.up()
     trimmer = Trimmer(app.stats)
     trimmer.start()
+    heads = HeadLog(app.container.audit, lambda head: log.info("audit head", head=head))
+    heads.start()
     await app.ended.wait()
     trimmer.stop()
+    heads.stop()
     _tell_stop(app, signals.reason)
     await app.stop()
+    heads.report()
     signals.ignore(loop)
     if app.failure is not None:
         raise app.failure

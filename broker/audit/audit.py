@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.audit.record import AuditEvent
+from broker.audit.record import AuditEvent, ChainLink
 
 
 class Audit:
@@ -21,6 +21,10 @@ class Audit:
 
     def folder(self) -> Path | None:
         """Return the folder of the records; None if the audit is off."""
+        return None
+
+    def head(self) -> ChainLink | None:
+        """Return the last record that was written; None without one, or if the audit is off."""
         return None
 
     async def start(self) -> None:

@@ -99,6 +99,10 @@ class AuditLog(Audit):
         """The number of records that are not written yet."""
         return len(self._waiting)
 
+    def head(self) -> ChainLink | None:
+        link = self._writer.link
+        return link if link.seq > 0 else None
+
     @property
     def link(self) -> ChainLink:
         """The last record that was written."""
