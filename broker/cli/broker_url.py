@@ -26,9 +26,8 @@ def split_url(url: str, schemes: Collection[str] = SCHEMES) -> SplitResult:
         host, _ = parts.hostname, parts.port
     except ValueError as error:
         raise URLError(_refusal(url, str(error))) from None
-    if parts.scheme in HTTP_SCHEMES and parts.scheme not in schemes:
-        raise URLError(_refusal(url, f"{parts.scheme}:// is not AMQP, and only for management"))
     if parts.scheme not in schemes:
+        # over HTTP, a broker is only managed
         raise URLError(_refusal(url, f"{parts.scheme}:// is not AMQP"))
     if not host:
         raise URLError(_refusal(url, "it names no host"))

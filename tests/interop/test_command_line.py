@@ -221,9 +221,9 @@ def test_what_was_looked_for_in_vain_is_not_there_afterwards(client: Client, add
     ],
 )
 def test_a_url_that_names_no_broker_is_refused(arguments: list[str]) -> None:
-    done = Client("https://eve:pw@h").run(*arguments)
+    done = Client("tcp://eve:pw@h").run(*arguments)
     assert (done.returncode, done.stdout) == (2, b"")
-    refusal = b"jms-broker: 'https://eve:***@h' is no URL of a broker: https:// is not AMQP."
+    refusal = b"jms-broker: 'tcp://eve:***@h' is no URL of a broker: tcp:// is not AMQP."
     assert done.stderr.startswith(refusal)
     assert done.stderr.count(b"\n") == 1
 

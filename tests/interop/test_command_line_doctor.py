@@ -90,7 +90,7 @@ def test_the_broker_that_has_the_store_is_asked(tmp_path: Path) -> None:
     ("arguments", "status", "expected"),
     [
         pytest.param(["--url", "amqp://127.0.0.1:1"], 5, "Connection refused", id="no broker"),
-        pytest.param(["--url", "http://h"], 2, "http:// is not AMQP", id="a wrong URL"),
+        pytest.param(["--url", "tcp://h"], 2, "tcp:// is not AMQP", id="a wrong URL"),
         pytest.param(["--config", "none.toml"], 2, "none.toml: No such", id="no settings"),
         pytest.param(["--log", "x"], 2, "give --bundle", id="a log without a bundle"),
         pytest.param(["--bundle", "/none/x"], 1, "/none/x: No such", id="no place for it"),
