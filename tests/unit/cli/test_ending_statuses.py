@@ -126,6 +126,7 @@ ARGUMENTS: Final = {
     ("message", "cancel"): ["here", "1"],
     ("backup",): ["/tmp/none/backup"],
     ("acl", "explain"): ["queue:q", "--verb", "send"],
+    ("explain", "flow"): ["here"],
     ("sink", "abort"): ["query", "1"],
     ("user", "add"): ["ann", "--password-stdin"],
     ("user", "passwd"): ["ann", "--password-stdin"],
