@@ -290,13 +290,18 @@ def outcomes_behind(recorder: Recorder, failed_at: float) -> int:
 
 
 async def two_on_one_store(plan: Plan) -> Report:
-    """F8: a second broker on the store is refused, and the first one continues."""
+    """F8: a second broker on the store is refused, and the first one continues.
+
+    On a slow machine a refusal may take three times as long as the first broker's start.
+    """
     report = Report()
     load = Load(plan, "f8")
     first, second = Server(plan.place), Server(plan.place)
     refusals: list[float] = []
+    began = time.monotonic()
     try:
         await first.start()
+        limit_ms = max(2000 * slowness(plan), 3000 * (time.monotonic() - began))
         load.station.came_up(first.port)
         load.begin()
         for _ in range(plan.cycles):
@@ -316,7 +321,7 @@ async def two_on_one_store(plan: Plan) -> Report:
         await first.close()
         await second.close()
     report.add("F8 two brokers on one store", verdict, recorder=load.recorder, plan=plan)
-    report.check(max(refusals) < 2000 * slowness(plan), f"F8: a refusal took {max(refusals)} ms")
+    report.check(max(refusals) < limit_ms, f"F8: a refusal took {max(refusals)} ms")
     report.lines.append(f"   {plan.cycles} refusals, ms: {spread(refusals)}")
     return report
 

@@ -199,13 +199,13 @@ async def test_a_thousand_messages_a_subscription_and_a_schedule_outlive_a_kill(
     await fill(server, "t", kind="topic")
     due_ms = time.time_ns() // 1_000_000 + 3000
     async with Client(server.port, "sender") as client:
-        await send(await client.sender("q"), [encoded(SCHEDULED, due_ms=due_ms)])
+        await send(await client.sender("later"), [encoded(SCHEDULED, due_ms=due_ms)])
     await again(server, killed=True)
     await again(server, killed=True)
     assert bodies(await drained(server, "q")) == numbers(MANY)
     assert bodies(await drained(server, "t", "letters")) == numbers(MANY)
     async with Client(server.port, "reader") as client:
-        receiver = await client.receiver("q")
+        receiver = await client.receiver("later")
         delivery = await receiver.next()
         assert delivery is not None
         assert delivery.body == SCHEDULED

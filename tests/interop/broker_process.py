@@ -35,7 +35,7 @@ idle_time_out_ms = 2000
 handshake_timeout_ms = 2000
 max_message_size = 1_000_000
 transaction_operations_max = 500
-transaction_timeout_ms = 1500
+transaction_timeout_ms = 4000
 
 [[address]]
 pattern = "closed.*"

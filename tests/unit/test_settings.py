@@ -343,8 +343,9 @@ def test_the_file_shows_the_defaults() -> None:
     assert shown["users_file"] == str(defaults.users_file)
     assert tables(shown, "log") == defaults.log.model_dump()
     http = tables(shown, "http")
-    assert http == defaults.http.model_dump() | {"port": http["port"]}
-    assert defaults.http.port is None
+    where = {name: http[name] for name in ("port", "console")}
+    assert http == defaults.http.model_dump() | where
+    assert (defaults.http.port, defaults.http.console) == (None, None)
 
 
 @pytest.mark.parametrize("table", ["address", "queue", "topic"])

@@ -39,7 +39,7 @@ abstract class BrokerTest {
     static final String PASSWORD = System.getProperty("broker.password", "sesame");
 
     /** Long enough for a loaded machine; a message that is due comes at once. Half of what a test has for all. */
-    static final long SOON = 7_000;
+    static final long SOON = 12_000;
 
     /**
      * How long the client waits for the broker's replies, and to drain: longer than any test may take
