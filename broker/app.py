@@ -49,6 +49,7 @@ from broker.routing.router import Router
 from broker.settings import ADOPT, Settings, SettingsError
 from broker.stats import Stats
 from broker.stored_accounts import StoredAccounts
+from broker.stored_tokens import StoredTokens
 from broker.windows import Windows
 from storage.api import StoreError
 
@@ -92,6 +93,7 @@ class App:
         hold_us = 0 if self.store.commits_at_once else settings.hold_ms * 1000
         self.journal = Journal(self.store, clock, hold_us=hold_us, stats=self.stats)
         self.accounts: Final = StoredAccounts(self.store, self.journal)
+        self.api_tokens: Final = StoredTokens(self.store, self.journal)
         router = router_of(
             settings, self.store, self.journal, clock=clock, stats=self.stats, observer=observer
         )
@@ -149,6 +151,7 @@ class App:
             package=authenticator_of(self.settings),
         )
         self.login.tell_spray = self._tell_spray
+        self.login.api_tokens = self.api_tokens.tokens
         return self.login
 
     def _tell_spray(self, user: str, failures: int) -> None:
@@ -184,6 +187,7 @@ class App:
             self.store,
             self._spawn,
             accounts=accounts,
+            api_tokens=None if login is None else self.api_tokens,
             users_changed=None if changes is None else changes.record,
             settings=lambda: self.configuration,
             listeners=lambda: [each.name for each in self.settings.listeners()],
@@ -262,6 +266,7 @@ class App:
         """Load the users of the store; if the broker must not run with them, SettingsError."""
         for notice in await self.accounts.load():
             self.container.watcher.noticed(notice)
+        await self.api_tokens.load()
         try:
             settle_login(self.settings, login)
         except SettingsError:

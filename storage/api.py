@@ -17,7 +17,7 @@ from storage.facts import DiskSpace, QuarantinedMessage, StoreFacts
 from storage.leases import StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StoredSink, StoredStage
-from storage.users import StoredUsers
+from storage.users import StoredToken, StoredUsers
 
 
 class StoreError(Exception):
@@ -175,6 +175,10 @@ class Store:
     @abstractmethod
     async def users(self) -> StoredUsers:
         """Return every user, ordered by name, and the key of salts for unknown users."""
+
+    @abstractmethod
+    async def tokens(self) -> list[StoredToken]:
+        """Return every API token, ordered by id."""
 
     @property
     @abstractmethod

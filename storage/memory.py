@@ -18,7 +18,7 @@ from storage.ids import IdChanges
 from storage.leases import LeaseChanges, StoredLease, StoredLeaseBatch, StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StageChanges, StoredSink, StoredStage
-from storage.users import StoredUser, StoredUsers, UserChanges
+from storage.users import StoredToken, StoredUser, StoredUsers, UserChanges
 
 
 @final
@@ -41,6 +41,7 @@ class MemoryStore(Store):
         self._batches: Final[dict[tuple[str, int], StoredLeaseBatch]] = {}
         self._fencing_token = 0
         self._users: Final[dict[str, StoredUser]] = {}
+        self._tokens: Final[dict[str, StoredToken]] = {}
         self._salt_secret = b""
 
     @property
@@ -175,6 +176,11 @@ class MemoryStore(Store):
                 self._users.pop(name, None)
             else:
                 self._users[name] = user
+        for key, token in changes.tokens.items():
+            if token is None:
+                self._tokens.pop(key, None)
+            else:
+                self._tokens[key] = token
         self._salt_secret = changes.salt_secret or self._salt_secret
 
     def _change_ids(self, changes: IdChanges) -> None:
@@ -257,6 +263,9 @@ class MemoryStore(Store):
 
     async def users(self) -> StoredUsers:
         return StoredUsers([user for _, user in sorted(self._users.items())], self._salt_secret)
+
+    async def tokens(self) -> list[StoredToken]:
+        return [token for _, token in sorted(self._tokens.items())]
 
     async def read_chunk(self, content: int, index: int) -> bytes:
         found = self._chunks.get(content, {}).get(index)

@@ -1,7 +1,7 @@
-"""Records of users that log in, and changes to them.
+"""Records of users that log in and of their API tokens, and changes to them.
 
 A store keeps the users whose users file the broker cannot write, and verifiers that such a file
-lacks. What the values mean is known to the broker alone; none of them is a password.
+lacks. What the values mean is known to the broker alone; none of them is a password or a token.
 """
 
 from typing import Final, final
@@ -69,12 +69,45 @@ class StoredUsers:
 
 
 @final
+class StoredToken:
+    """An API token of a user.
+
+    `digest` is the SHA-256 of the token, in hexadecimal. `roles` is None if the token has all roles
+    of its `owner`. `credential_version` is that of the owner when the token was made. Times are
+    wall time in ms.
+    """
+
+    def __init__(
+        self,
+        *,
+        id: str,  # noqa: A002 - the column's name
+        digest: str,
+        owner: str,
+        description: str,
+        roles: list[str] | None,
+        credential_version: i64,
+        created_at_ms: i64,
+        expires_at_ms: i64,
+    ) -> None:
+        self.id: Final = id
+        self.digest: Final = digest
+        self.owner: Final = owner
+        self.description: Final = description
+        self.roles: Final = roles
+        self.credential_version: Final[i64] = credential_version
+        self.created_at_ms: Final[i64] = created_at_ms
+        self.expires_at_ms: Final[i64] = expires_at_ms
+
+
+@final
 class UserChanges:
     """User changes of one `Batch`. Few batches have any, so a batch creates this on demand."""
 
     def __init__(self) -> None:
         self.users: Final[dict[str, StoredUser | None]] = {}
         """Users by name; None removes a user."""
+        self.tokens: Final[dict[str, StoredToken | None]] = {}
+        """API tokens by id; None removes a token."""
         self.salt_secret = b""
         """A new key of salts, empty to keep the stored one."""
 

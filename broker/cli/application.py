@@ -35,6 +35,7 @@ from broker.cli.sinks import sinks
 from broker.cli.store import store as stores
 from broker.cli.subscriptions import subscriptions
 from broker.cli.tls import tls
+from broker.cli.tokens import tokens
 from broker.cli.users import users
 from broker.compiled import COMPILED, SLOWER, is_compiled
 
@@ -137,6 +138,7 @@ def healthcheck(
 
 application.command()(events)
 application.add_typer(users, name="user")
+application.add_typer(tokens, name="token")
 application.add_typer(acl, name="acl")
 application.add_typer(audit, name="audit")
 application.add_typer(tls, name="tls")

@@ -16,6 +16,7 @@ from broker.management.messages import MESSAGE
 from broker.management.request import FAILURES_FROM, Request
 from broker.management.response import Response
 from broker.management.subscriptions import SUBSCRIPTION
+from broker.management.tokens import TOKEN
 from broker.management.users import USER
 from broker.routing.context import RoutingChange, RoutingChanges
 from broker.routing.queues.node import QUEUE, TOPIC
@@ -39,6 +40,8 @@ ACTIONS: Final = {
     (MESSAGE, "MOVE"): "message.moved",
     (MESSAGE, "RETRY"): "message.retried",
     (CONNECTION, "DELETE"): "connection.closed",
+    (TOKEN, "CREATE"): "token.created",
+    (TOKEN, "DELETE"): "token.revoked",
     ("backup", "CREATE"): "backup.started",
 }
 """The actions of operations, by type and operation; others are called `TYPE.OPERATION`."""
@@ -139,6 +142,10 @@ class ManagementAudit:
             action = f"{request.type}.{request.operation.lower()}"
         event = _event(caller, request, action)
         after = {**_said(request), **_result(response)}
+        if request.type == TOKEN and isinstance(response.body, Mapping):
+            after |= {
+                key: response.body[key] for key in ("owner", "identity") if key in response.body
+            }
         result = FAILED if is_failed else DONE
         self._audit.record(replace(event, result=result, after=after or None))
 

@@ -57,6 +57,7 @@ from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscription_definitions import SubscriptionDefinitions
 from broker.management.subscriptions import SubscriptionEntities
+from broker.management.tokens import TokenEntity, TokenKeeper
 from broker.management.transactions import TransactionEntity
 from broker.management.user_definitions import UserDefinitions
 from broker.management.users import LoginRules, UserEntity
@@ -105,10 +106,10 @@ class ParkedRequest(Parked):
 class Management(Service):
     """The management service: executes requests of administrators, refuses all others with 403.
 
-    Users are managed only with `accounts`; the store, backups, events and sinks only with `store`
-    and `spawn`, rules only with `spawn`, and settings only with `settings`. `listeners` returns the
-    names of the listeners, with which rules are compared, and `acl_file` the file of rules that an
-    import of definitions changes.
+    Users are managed only with `accounts`, API tokens only with `api_tokens` besides; the store,
+    backups, events and sinks only with `store` and `spawn`, rules only with `spawn`, and settings
+    only with `settings`. `listeners` returns the names of the listeners, with which rules are
+    compared, and `acl_file` the file of rules that an import of definitions changes.
     """
 
     def __init__(
@@ -118,6 +119,7 @@ class Management(Service):
         spawn: Spawn | None = None,
         *,
         accounts: Callable[[], LoginRules] | None = None,
+        api_tokens: TokenKeeper | None = None,
         users_changed: UsersChanged | None = None,
         settings: Callable[[], ConfigurationSource | None] | None = None,
         listeners: Callable[[], Iterable[str]] | None = None,
@@ -140,7 +142,7 @@ class Management(Service):
         if store is not None and spawn is not None:
             entities += _entities_of_store(container, store, spawn)
         if accounts is not None:
-            entities.append(UserEntity(accounts, router))
+            entities += _entities_of_logins(container, accounts, api_tokens)
         if settings is not None:
             entities += [Configuration(settings), DrainEntity(container)]
         if spawn is not None:
@@ -378,6 +380,15 @@ class Management(Service):
 
     def _management_nodes(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         return Response(body=[])
+
+
+def _entities_of_logins(
+    container: Container, accounts: Callable[[], LoginRules], api_tokens: TokenKeeper | None
+) -> list[Entity]:
+    users = UserEntity(accounts, container.router)
+    if api_tokens is None:
+        return [users]
+    return [users, TokenEntity(api_tokens, lambda: accounts().users, container)]
 
 
 def _entities_of_store(container: Container, store: Store, spawn: Spawn) -> list[Entity]:

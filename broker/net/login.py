@@ -13,6 +13,7 @@ from broker.net.login_exchange import LoginExchange
 from broker.net.password_checks import PasswordChecks, refusal_of
 from broker.oauth_settings import OAUTHBEARER, TOKEN_MECHANISMS
 from broker.security.account import UsersError
+from broker.security.api_tokens import ISSUER, PREFIX, VALID, ApiToken, ApiTokens, digest_of
 from broker.security.authenticate import is_loopback
 from broker.security.entrance import Entrance
 from broker.security.identity import ADMIN, APPLICATION, FOREVER, Identity
@@ -38,8 +39,9 @@ class Login(Authenticator):
     `anonymous` too: many clients always send both. The name is shown to operators, and has no
     other effect. `plain_always` lists PLAIN even where others could read the password.
     `listed` are the only mechanisms of a listener, by its name, if its settings say which. `tokens`
-    judges tokens; None if none are taken. `package` checks the passwords of names that the users
-    file does not have; None if there is none.
+    judges tokens of an issuer; None if none are taken. `api_tokens` are the broker's own, which
+    log in over HTTP. `package` checks the passwords of names that the users file does not have;
+    None if there is none.
     `scram_refused` says why a user's verifiers could not be stored; None if they could.
     `tell_spray` is called with a user, and the number of its failed logins that are to be reported.
     """
@@ -60,6 +62,7 @@ class Login(Authenticator):
         self.anonymous = anonymous
         self.plain_always = plain_always
         self.tokens: Final = tokens
+        self.api_tokens: ApiTokens | None = None
         self._listed: Final = listed or {}
         self._all_administer = all_administer
         self._clock: Final = SystemClock() if clock is None else clock
@@ -267,6 +270,8 @@ class Login(Authenticator):
         if identity.user == "":
             # a reload that keeps such clients out from now on leaves those that are in
             return self.anonymous_identity(identity.mechanism, claimed_user=identity.claimed_user)
+        if identity.issuer == ISSUER:
+            return self._current_by_api_token(identity)
         if identity.issuer:
             return self._current_by_token(identity)
         if self.users.version_of(identity.user) != identity.credential_version:
@@ -292,6 +297,8 @@ class Login(Authenticator):
 
     async def identify_by_token(self, token: str, entrance: Entrance) -> Identity | None:
         """Return the identity that `token` proves. Raise TooManyLogins if it is not checked now."""
+        if token.startswith(PREFIX):
+            return self._identify_by_api_token(token, entrance)
         tokens = self.tokens
         if tokens is None:
             return None
@@ -306,6 +313,40 @@ class Login(Authenticator):
             identity = None
         self.note(source, name, success=identity is not None)
         return identity
+
+    def _identify_by_api_token(self, secret: str, entrance: Entrance) -> Identity | None:
+        """Return the identity that an API token proves. Raise TooManyLogins as above."""
+        # failures count for this token, so that a wrong one does not delay others of its source
+        source, name = source_of(entrance.host), f"token {digest_of(secret)[:16]}"
+        if self.is_throttled(source, name):
+            raise TooManyLogins(refusal_of(source))
+        tokens, token = self.api_tokens, None
+        if tokens is not None:
+            token = tokens.log_in(secret, self.users, int(self._clock.wall_ms()))
+        identity = None if token is None else self._identity_by_api_token(token)
+        self.note(source, name, success=identity is not None)
+        return identity
+
+    def _identity_by_api_token(self, token: ApiToken) -> Identity | None:
+        """Return the identity of a valid token; None if its owner may not log in by a token."""
+        if not self.users.may_use(token.owner, OAUTHBEARER):
+            return None
+        return Identity(
+            token.owner,
+            roles=token.roles_now(self.users),
+            mechanism=OAUTHBEARER,
+            credential_version=token.credential_version,
+            valid_until_ms=token.expires_at_ms,
+            issuer=ISSUER,
+            subject=token.id,
+        )
+
+    def _current_by_api_token(self, identity: Identity) -> Identity | None:
+        """Return who a client with an API token is by now; None if the token is not valid."""
+        token = None if self.api_tokens is None else self.api_tokens.get(identity.subject)
+        if token is None or token.state(self.users, int(self._clock.wall_ms())) != VALID:
+            return None
+        return self._identity_by_api_token(token)
 
     # -- failed logins
 

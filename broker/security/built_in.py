@@ -32,7 +32,7 @@ BUILT_IN: Final = "built-in:"
 EVERYTHING: Final = f"{BUILT_IN}{ADMIN}-everything"
 """Id of the rule that lets admins do everything."""
 
-UNSEEN_BY_MONITORS: Final = ("users", "acl", "audit", "messages")
+UNSEEN_BY_MONITORS: Final = ("users", "tokens", "acl", "audit", "messages")
 """Parts of management that the role `monitor` does not see; `messages` has their bodies."""
 
 SEEN_BY_MONITORS: Final = tuple(

@@ -49,7 +49,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     TEMPORARY: (QUEUE, TOPIC),
     MANAGEMENT: (
         *("queues", "topics", "subscriptions", "messages", "connections", "leases", "sinks"),
-        *("events", "store", "users", "acl", "config", "metrics", "audit", "definitions"),
+        *("events", "store", "users", "tokens", "acl", "config", "metrics", "audit"),
+        "definitions",
     ),
 }
 """The only names of kinds whose names are a closed list."""

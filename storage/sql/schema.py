@@ -7,7 +7,7 @@ from sqlalchemy import Connection, inspect, text
 
 from storage.api import StoreError
 
-HEAD: Final = "0013"
+HEAD: Final = "0014"
 """Newest version in `migrations/versions`; a test compares it with alembic's."""
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"

@@ -24,7 +24,7 @@ from storage.sql.quarantine import count, quarantine
 from storage.sql.segments.segment import Damage
 from storage.sql.statements import Texts
 from storage.stages import StoredSink, StoredStage
-from storage.users import StoredUsers
+from storage.users import StoredToken, StoredUsers
 
 T = TypeVar("T")
 
@@ -155,6 +155,9 @@ class SqlStore(Store):
 
     async def users(self) -> StoredUsers:
         return await self._run(users.load)
+
+    async def tokens(self) -> list[StoredToken]:
+        return await self._run(users.load_tokens)
 
     # -- contents
 

@@ -221,6 +221,20 @@ USER_ACCOUNT: Final = Table(
 )
 """Users that log in, with the fields of `storage.users.StoredUser`; lists are JSON."""
 
+API_TOKEN: Final = Table(
+    "api_token",
+    METADATA,
+    Column("id", String, primary_key=True),
+    Column("digest", String, nullable=False),
+    Column("owner", String, nullable=False),
+    Column("description", String, nullable=False),
+    Column("roles", String, nullable=True),
+    Column("credential_version", BigInteger, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False),
+)
+"""API tokens of users, with the fields of `storage.users.StoredToken`; the roles are JSON."""
+
 SECRET: Final = Table(
     "secret",
     METADATA,

@@ -5,7 +5,7 @@ import pytest
 from storage.api import Store
 from storage.batch import Batch
 from storage.memory import MemoryStore
-from storage.users import StoredUser, StoredVerifiers
+from storage.users import StoredToken, StoredUser, StoredVerifiers
 from tests.contract.test_store import store
 
 __all__ = ["store"]
@@ -87,6 +87,46 @@ async def test_the_key_of_salts_stays_until_another_is_given(store: Store) -> No
         batch.user_changes().put(PLAIN_USER)
         await store.commit(batch)
         assert (await store.users()).salt_secret == expected
+
+
+TOKEN_FIELDS = (
+    *("id", "digest", "owner", "description", "roles"),
+    *("credential_version", "created_at_ms", "expires_at_ms"),
+)
+
+
+def token(id_: str, roles: list[str] | None = None, description: str = "") -> StoredToken:
+    return StoredToken(
+        id=id_,
+        digest=f"digest of {id_}",
+        owner=USER.name,
+        description=description,
+        roles=roles,
+        credential_version=2**53 + 1,
+        created_at_ms=1_750_000_000_000,
+        expires_at_ms=1_750_000_000_001,
+    )
+
+
+def token_fields(of: StoredToken) -> dict[str, object]:
+    return {name: getattr(of, name) for name in TOKEN_FIELDS}
+
+
+@pytest.mark.requirement("OPS-02")
+async def test_api_tokens_are_kept_as_they_are_and_removed(store: Store) -> None:
+    assert await store.tokens() == []
+    first, second = token("a", ["monitor", "of 'orders'"], "for \U0001f6d2"), token("b", [])
+    everything = token("c")
+    batch = Batch()
+    batch.user_changes().tokens.update({each.id: each for each in (everything, second, first)})
+    assert batch.is_urgent
+    await store.commit(batch)
+    kept = [token_fields(each) for each in await store.tokens()]
+    assert kept == [token_fields(each) for each in (first, second, everything)]
+    batch = Batch()
+    batch.user_changes().tokens.update({"b": None, "unknown": None})
+    await store.commit(batch)
+    assert [each.id for each in await store.tokens()] == ["a", "c"]
 
 
 async def test_a_store_says_whether_users_outlast_it(store: Store) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.security.users import Users
 from tests.interop.broker_process import BrokerProcess, environment
 from tests.interop.typed import SECONDS, Client
 from tests.support.jms_http import request
@@ -131,3 +132,29 @@ def test_a_drain_is_awaited_over_http(tmp_path: Path) -> None:
     done = Client(process.http_url).run("drain", "--wait")
     assert done.returncode == 0, done.stderr
     assert process.wait() == 0
+
+
+@pytest.mark.requirement("OPS-02")
+def test_an_api_token_is_made_used_and_revoked(tmp_path: Path) -> None:
+    Users(tmp_path / "users").add("root", "a long password", administrator=True)
+    process = BrokerProcess(tmp_path, settings=f'users_file = "users"\n{SETTINGS}')
+    try:
+        url = process.http_url
+        root = Client(url.replace("://", "://root:a%20long%20password@"))
+        made = root.run("token", "create", "--description", "nightly", "--expires", "12h")
+        token = made.stdout.decode().strip()
+        assert token.startswith("jmsb_"), made.stderr
+        assert b"of user root" in made.stderr
+        listed = root.run("token", "list", "--json")
+        (record,) = [json.loads(line) for line in listed.stdout.splitlines()]
+        assert (record["description"], token in listed.stdout.decode()) == ("nightly", False)
+        used = Client(url).run("node", "list", "--token", token)
+        assert (used.returncode, used.stderr) == (0, b"")
+        revoked = root.run("token", "revoke", record["name"])
+        assert revoked.stdout.decode() == f"revoked {record['name']}\n"
+        refused = Client(url).run("node", "list", "--token", token)
+        assert refused.returncode == 4, refused.stderr
+        assert root.run("token", "show", record["name"]).returncode == 3
+        assert root.run("token", "create", "--expires", "soon").returncode == 2
+    finally:
+        assert process.stop() == 0

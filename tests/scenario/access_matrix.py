@@ -127,6 +127,7 @@ TYPES: Final = {
     "events": ("events",),
     "store": ("store", "quarantined-message", "backup"),
     "users": ("user",),
+    "tokens": ("token",),
     "config": ("settings", "drain"),
     "definitions": ("definitions",),
     "acl": ("acl", "role"),
@@ -145,6 +146,7 @@ EDITS: Final = {
     "sinks": ("ABORT", "sink"),
     "store": ("CREATE", "backup"),
     "users": ("DELETE", "user"),
+    "tokens": ("DELETE", "token"),
     "config": ("RELOAD", "settings"),
     "definitions": ("IMPORT", "definitions"),
 }

@@ -12,6 +12,7 @@ from broker.management.management import SELF, Management
 from broker.management.users import LoginRules
 from broker.security.access import AccessRules
 from broker.security.users import Users
+from broker.stored_tokens import StoredTokens
 from storage.batch import Batch
 from tests.scenario.access_matrix import CLIENT, EDITS, HTTP, TYPES, USERS, Cell, rules_of
 from tests.support.access import (
@@ -255,6 +256,7 @@ def whole_management(broker: Broker) -> Management:
         broker.store,
         Coroutine.close,
         accounts=lambda: LoginRules(Users(NO_FILE), anonymous=True),
+        api_tokens=StoredTokens(broker.store, broker.journal),
         settings=lambda: None,
     )
 

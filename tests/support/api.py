@@ -16,11 +16,13 @@ from broker.management.management import Management
 from broker.management.users import LoginRules
 from broker.security.identity import ADMIN
 from broker.security.users import Users
+from broker.stored_tokens import StoredTokens
 from storage.api import Store
 from tests.support.access import ADA, OWNER, RuledUsers, access_of
 from tests.support.audit import RecordingAudit
 from tests.support.broker import Broker
 from tests.support.http import Answer, ask, basic
+from tests.support.stores import GatedStore
 
 PASSWORD = "sesame"
 
@@ -128,6 +130,7 @@ async def api_of(
         store,
         lambda work: tasks.add(asyncio.ensure_future(work)),
         accounts=lambda: LoginRules(known, anonymous=False),
+        api_tokens=StoredTokens(GatedStore(), broker.journal),
         settings=FixedSettings,
         listeners=lambda: ["amqp"],
     )

@@ -11,7 +11,7 @@ from storage.leases import StoredLeases
 from storage.memory import MemoryStore
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StoredSink, StoredStage
-from storage.users import StoredUsers
+from storage.users import StoredToken, StoredUsers
 
 
 class GatedStore(Store):
@@ -140,6 +140,9 @@ class GatedStore(Store):
 
     async def users(self) -> StoredUsers:
         return await self._memory.users()
+
+    async def tokens(self) -> list[StoredToken]:
+        return await self._memory.tokens()
 
     async def read_chunk(self, content: int, index: int) -> bytes:
         if (content, index) in self.damaged:

@@ -14,6 +14,7 @@ from broker.management.nodes import NodeRecord
 from broker.management.roles import ROLE, RoleRecord
 from broker.management.sinks import SINK, SinkRecord
 from broker.management.subscriptions import SUBSCRIPTION, SubscriptionRecord
+from broker.management.tokens import TOKEN, TokenRecord
 from broker.management.transactions import TRANSACTION, TransactionRecord
 from broker.management.users import USER, UserRecord
 from broker.routing.queues.node import QUEUE, TOPIC
@@ -118,6 +119,21 @@ USERS: Final = ResourceKind(
             name="source",
             choices=("file", "store", "settings"),
             description="where the user is defined",
+        ),
+    ),
+)
+TOKENS: Final = ResourceKind(
+    path="/tokens",
+    type=TOKEN,
+    part="tokens",
+    record=TokenRecord,
+    noun="API token",
+    filters=(
+        text("owner", "the user to whom it belongs"),
+        Parameter(
+            name="state",
+            choices=("valid", "expired", "ended"),
+            description="whether it logs in; one has ended if its owner's password has changed",
         ),
     ),
 )

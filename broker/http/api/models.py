@@ -6,6 +6,10 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from broker.management.tokens import LIFE_MIN_S
+from broker.security.account import ROLES_MAX
+from broker.security.api_tokens import DESCRIPTION_CHARS_MAX, LIFE_MAX_S
+
 IDS_MAX: Final = 10_000
 """Maximum messages that one action changes."""
 
@@ -54,6 +58,18 @@ class UserBody(RequestBody):
         if not self.model_fields_set:
             raise ValueError("set a password, or enabled")
         return self
+
+
+class TokenBody(RequestBody):
+    """A new API token; without an owner, it belongs to the caller.
+
+    Without roles it has all roles of its owner. Without `expires_in_s` it ends after 90 days.
+    """
+
+    owner: Text | None = None
+    description: Annotated[str, Field(max_length=DESCRIPTION_CHARS_MAX)] | None = None
+    roles: Annotated[list[Text], Field(max_length=ROLES_MAX)] | None = None
+    expires_in_s: Annotated[int, Field(ge=LIFE_MIN_S, le=LIFE_MAX_S)] | None = None
 
 
 class MessagePlace(RequestBody):

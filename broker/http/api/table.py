@@ -19,6 +19,7 @@ from broker.http.api.kinds import (
     RULES,
     SINKS,
     SUBSCRIPTIONS,
+    TOKENS,
     TOPICS,
     TRANSACTIONS,
     USERS,
@@ -47,6 +48,7 @@ from broker.http.api.models import (
     ReloadRecord,
     RouteBody,
     RouteRecord,
+    TokenBody,
     UserBody,
 )
 from broker.http.api.parameters import NUMBER, Parameter
@@ -62,6 +64,7 @@ from broker.management.overview import BROKER, BrokerRecord
 from broker.management.response import ACCEPTED, CREATED, NO_CONTENT, OK
 from broker.management.route import ROUTE
 from broker.management.stores import QUARANTINED, STORE, QuarantinedRecord, StoreRecord
+from broker.management.tokens import TOKEN, NewTokenRecord
 
 OF_NODES: Final = (
     flag("if_empty", "fail if it holds messages"),
@@ -324,6 +327,19 @@ def _users() -> list[Endpoint]:
             is_conditional=True,
         ),
         USERS.removal("DELETE", "Remove a user; its connections end within five seconds"),
+        TOKENS.listing(),
+        TOKENS.reading(),
+        Endpoint(
+            method=POST,
+            path=TOKENS.path,
+            summary="Make an API token; only this response has it",
+            right="edit management:tokens",
+            work=stated(TOKEN, "CREATE"),
+            body=TokenBody,
+            result=NewTokenRecord,
+            status=CREATED,
+        ),
+        TOKENS.removal("DELETE", "Revoke an API token"),
     ]
 
 

@@ -66,6 +66,7 @@ NAVIGATION: Final = (
         "Access",
         (
             ("/users", "Users"),
+            ("/tokens", "API tokens"),
             ("/roles", "Roles"),
             ("/rules", "Rules"),
             ("/explain", "Explain"),

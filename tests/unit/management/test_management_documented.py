@@ -23,6 +23,7 @@ from broker.management.roles import RoleEntity
 from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscriptions import SubscriptionEntities
+from broker.management.tokens import TokenEntity
 from broker.management.transactions import TransactionEntity
 from broker.management.users import UserEntity
 
@@ -39,6 +40,7 @@ SECTIONS: Final[dict[str, list[type[Entity]]]] = {
     "Connections and links": [Connections, Links, TransactionEntity],
     "The store": [Stores, DamagedMessages, Backups],
     "Users": [UserEntity],
+    "API tokens": [TokenEntity],
     "Drains": [DrainEntity],
     "Settings": [Configuration],
     "Access rules": [AclEntity, RoleEntity],

@@ -30,6 +30,7 @@ BODIES: dict[str, object] = {
         "properties": {"entityType": "queue"},
     },
     "/users/{name:path}": {"password": "a long password"},
+    "/tokens": {},
     "/queues/{name:path}": {},
     "/topics/{name:path}": {},
 }
