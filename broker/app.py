@@ -18,6 +18,7 @@ from broker.large_body_store import LargeBodyStore
 from broker.links.authenticator import Authenticator
 from broker.links.container import Container, Watcher
 from broker.links.service import Service
+from broker.log_events import DAMAGED_MESSAGES, KEYS_NOT_READ, SPRAYED, STORE_NOTICE, USER_DAMAGED
 from broker.management.configuration import ConfigurationSource
 from broker.management.management import Management
 from broker.management.user_changes import UserChanges
@@ -146,7 +147,7 @@ class App:
     def _own_login(self) -> Login:
         self.login = login_of(
             self.settings,
-            lambda text: self.container.watcher.noticed(text),
+            lambda text: self.container.watcher.noticed(KEYS_NOT_READ.notice(text)),
             self.accounts,
             package=authenticator_of(self.settings),
         )
@@ -155,9 +156,8 @@ class App:
         return self.login
 
     def _tell_spray(self, user: str, failures: int) -> None:
-        self.container.watcher.noticed(
-            f"{failures} logins of user {user!r} have failed within an hour: is it attacked?"
-        )
+        text = f"{failures} logins of user {user!r} have failed within an hour: is it attacked?"
+        self.container.watcher.noticed(SPRAYED.notice(text))
         self.container.audit.record(sprayed(user, failures))
 
     def _audited(self, clock: Clock) -> UserChanges | None:
@@ -252,7 +252,7 @@ class App:
         store = self.store
         await store.open()
         for notice in store.notices:
-            self.container.watcher.noticed(notice)
+            self.container.watcher.noticed(STORE_NOTICE.notice(notice))
         if self.login is not None and not self.accounts.is_loaded:
             await self._load_accounts(self.login)
         router = self.container.router
@@ -265,7 +265,7 @@ class App:
     async def _load_accounts(self, login: Login) -> None:
         """Load the users of the store; if the broker must not run with them, SettingsError."""
         for notice in await self.accounts.load():
-            self.container.watcher.noticed(notice)
+            self.container.watcher.noticed(USER_DAMAGED.notice(notice))
         await self.api_tokens.load()
         try:
             settle_login(self.settings, login)
@@ -277,10 +277,11 @@ class App:
         """Report messages that were quarantined since the last call."""
         found = self.store.quarantined
         if found > self.stats.quarantined:
-            self.container.watcher.noticed(
+            text = (
                 f"{found} stored messages are damaged and will not be delivered;"
                 " `jms-broker store quarantined` shows them"
             )
+            self.container.watcher.noticed(DAMAGED_MESSAGES.notice(text))
         self.stats.quarantined = found
 
     def _after_commit(self) -> None:

@@ -14,6 +14,7 @@ from broker.audit.audit import Audit
 from broker.clock import Clock
 from broker.journal import Journal
 from broker.links.container import Container, Watcher
+from broker.log_events import AUDIT_NOTICE
 from broker.machine import default_memory_max
 from broker.net.login import Login
 from broker.net.offers import check_offers
@@ -235,7 +236,11 @@ def audit_of(settings: Settings, folder: Path, *, clock: Clock, watcher: Watcher
     chosen = settings.audit
     limits = AuditLimits(chosen.file_bytes, chosen.total_bytes, chosen.retention_days)
     writer = AuditWriter(folder, limits, wall_ms=lambda: int(clock.wall_ms()))
-    return AuditLog(writer, wall_ms=lambda: int(clock.wall_ms()), tell=watcher.noticed)
+    return AuditLog(
+        writer,
+        wall_ms=lambda: int(clock.wall_ms()),
+        tell=lambda text: watcher.noticed(AUDIT_NOTICE.notice(text)),
+    )
 
 
 def audit_messages(settings: Settings, container: Container) -> None:

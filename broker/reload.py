@@ -17,6 +17,13 @@ from broker.amqp.limits import Limits
 from broker.app import App
 from broker.audit.record import BROKER, FAILED, Actor, AuditEvent
 from broker.listener_settings import ListenerSettings
+from broker.log_events import (
+    NOT_RELOADED,
+    RELOADED_CONNECTIONS,
+    RELOADED_NODES,
+    RESTART_NEEDED,
+    SETTINGS_RELOADED,
+)
 from broker.management.configuration import (
     APPLIED,
     NEEDS_RESTART,
@@ -25,7 +32,7 @@ from broker.management.configuration import (
     WrongSettings,
 )
 from broker.net.connection_admission import connection_limits
-from broker.net.log import configure_logging
+from broker.net.log import configure_logging, write_line
 from broker.net.login import Login
 from broker.parts import access_of, limits_of, login_of
 from broker.policies import policies_of
@@ -156,7 +163,7 @@ def reloaded(
 def _tell_failed(app: App, problem: str, *, actor: Actor, request_id: str | None) -> None:
     reason = "; ".join(problem.splitlines())
     log = structlog.get_logger("broker")
-    log.error("settings not reloaded, the old ones stay", reason=reason)
+    write_line(log, NOT_RELOADED, reason=reason)
     file = app.settings.acl_file
     is_of_rules = file is not None and str(file) in reason
     app.container.audit.record(
@@ -172,18 +179,16 @@ def _tell_failed(app: App, problem: str, *, actor: Actor, request_id: str | None
 
 def _log_done(app: App, done: Reloaded) -> None:
     log = structlog.get_logger("broker")
-    log.info("settings reloaded", applied=_listed(done.applied), **_who_may_enter(app))
-    for names, text in (
-        (FOR_NEW_CONNECTIONS, "these settings count for new connections and links"),
-        (FOR_NEW_NODES, "these settings count for queues and topics that are made from now on"),
+    write_line(log, SETTINGS_RELOADED, applied=_listed(done.applied), **_who_may_enter(app))
+    for names, event in (
+        (FOR_NEW_CONNECTIONS, RELOADED_CONNECTIONS),
+        (FOR_NEW_NODES, RELOADED_NODES),
     ):
         chosen = [name for name in done.applied if name in names]
         if chosen:
-            log.info(text, settings=_listed(chosen))
+            write_line(log, event, settings=_listed(chosen))
     if done.need_restart:
-        log.warning(
-            "changed settings need a restart of the broker", settings=_listed(done.need_restart)
-        )
+        write_line(log, RESTART_NEEDED, settings=_listed(done.need_restart))
 
 
 def rules_facts(access: AccessRules) -> Mapping[str, object]:

@@ -10,6 +10,8 @@ from mypy_extensions import i64
 
 from broker.app import App
 from broker.links.drain import DrainOwner
+from broker.log_events import DRAIN_ANNOUNCED, DRAIN_FINISHING, DRAINED, DRAINED_TOO_SOON
+from broker.net.log import write_line
 from broker.service_notifier import ServiceNotifier
 
 
@@ -38,25 +40,19 @@ class ServedDrain(DrainOwner):
     def announced(self) -> None:
         self._app.listeners.stop_accepting()
         self._notifier.stopping("draining")
-        self._log.info(
-            "broker draining: it accepts no connections",
-            connections=self._app.container.peer_count(),
-        )
+        write_line(self._log, DRAIN_ANNOUNCED, connections=self._app.container.peer_count())
 
     def finishing(self) -> None:
-        self._log.info(
-            "broker draining: it takes no new messages, and delivers none",
+        write_line(
+            self._log,
+            DRAIN_FINISHING,
             connections=self._app.container.peer_count(),
             timeout_ms=int(self.finish_ms()),
         )
 
     def over(self, unfinished: int) -> None:
         if unfinished:
-            self._log.warning(
-                "broker drained, but clients have not finished: unsettled messages return to"
-                " their queues, and open transactions are rolled back",
-                connections=unfinished,
-            )
+            write_line(self._log, DRAINED_TOO_SOON, connections=unfinished)
         else:
-            self._log.info("broker drained: no client has unfinished work")
+            write_line(self._log, DRAINED)
         self._end()

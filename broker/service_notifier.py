@@ -10,6 +10,9 @@ from typing import Final
 
 import structlog
 
+from broker.log_events import MANAGER_NOT_TOLD
+from broker.net.log import write_line
+
 VARIABLE: Final = "NOTIFY_SOCKET"
 """The variable with the socket of the service manager; unset if it waits for no messages."""
 
@@ -48,6 +51,5 @@ class ServiceNotifier:
                 sender.setblocking(False)
                 sender.sendto("\n".join(lines).encode(), self._address)
         except OSError as error:
-            structlog.get_logger("broker").warning(
-                "the service manager was not told", message=lines[0], reason=error.strerror
-            )
+            log = structlog.get_logger("broker")
+            write_line(log, MANAGER_NOT_TOLD, message=lines[0], reason=error.strerror)

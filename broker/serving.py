@@ -20,7 +20,8 @@ from broker.app import App
 from broker.audit.heads import HeadLog
 from broker.compiled import COMPILED, SLOWER, is_compiled
 from broker.journal import SWITCH_INTERVAL_S
-from broker.net.log import configure_logging
+from broker.log_events import AUDIT_HEAD, READY, STARTING, STOPPED, STOPPING, STORE_FAILED
+from broker.net.log import configure_logging, write_line
 from broker.net.trim import Trimmer
 from broker.reload import Reloading, reload
 from broker.served_drain import ServedDrain
@@ -131,8 +132,9 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     signals = Signals(app, load, on_terminal=sys.stdin is not None and sys.stdin.isatty())
     signals.listen(loop)
     began_s = time.monotonic()
-    log.info(
-        "broker starting",
+    write_line(
+        log,
+        STARTING,
         version=__version__,
         build=COMPILED if is_compiled() else SLOWER,
         python=platform.python_version(),
@@ -148,13 +150,13 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     await app.start()
     gc.freeze()
     gc.enable()
-    log.info("broker ready", url=app.url(), **other_urls(app))
+    write_line(log, READY, url=app.url(), **other_urls(app))
     sys.stdout.write(f"{ready_line(app)}\n")
     sys.stdout.flush()
     signals.up()
     trimmer = Trimmer(app.stats)
     trimmer.start()
-    heads = HeadLog(app.container.audit, lambda head: log.info("audit head", head=head))
+    heads = HeadLog(app.container.audit, lambda head: write_line(log, AUDIT_HEAD, head=head))
     heads.start()
     await app.ended.wait()
     trimmer.stop()
@@ -165,13 +167,13 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     signals.ignore(loop)
     if app.failure is not None:
         raise app.failure
-    log.info("broker stopped", reason=signals.reason, up_s=round(time.monotonic() - began_s, 1))
+    write_line(log, STOPPED, reason=signals.reason, up_s=round(time.monotonic() - began_s, 1))
 
 
 def _tell_stop(app: App, reason: str) -> None:
     log = structlog.get_logger("broker")
     connections = app.container.peer_count()
     if app.failure is None:
-        log.info("broker stopping", reason=reason, connections=connections)
+        write_line(log, STOPPING, reason=reason, connections=connections)
     else:
-        log.error("broker stopping: its store failed", reason=str(app.failure))
+        write_line(log, STORE_FAILED, reason=str(app.failure))

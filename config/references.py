@@ -5,7 +5,7 @@ make references
 
 from __future__ import annotations
 
-from config import command_line_page, configuration_page, metrics_page, settings_texts
+from config import command_line_page, configuration_page, log_page, metrics_page, settings_texts
 
 
 def main() -> None:
@@ -14,6 +14,7 @@ def main() -> None:
     configuration_page.write()
     command_line_page.write()
     metrics_page.write()
+    log_page.write()
 
 
 if __name__ == "__main__":

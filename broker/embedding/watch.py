@@ -6,6 +6,7 @@ from typing import Final, final
 from broker.links.access import Right
 from broker.links.container import Watcher
 from broker.links.peer import Peer
+from broker.log_events import Notice
 from broker.security.decision import Decision
 from broker.security.identity import Identity
 
@@ -49,8 +50,8 @@ class Watch(Watcher):
     def managed(self, identity: Identity, address: str, change: dict[str, str]) -> None:
         self._log.debug("management change by %r at %s: %r", identity.name(), address, change)
 
-    def noticed(self, notice: str) -> None:
-        self._log.warning("%r", notice)
+    def noticed(self, notice: Notice) -> None:
+        self._log.warning("%s %r", notice.event.code, notice.text)
 
     def failed(self, peer: Peer, error: Exception) -> None:
         self._log.error("internal error, serving %r", peer.container_id, exc_info=error)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from broker.audit.record import DONE, FAILED, REFUSED, Actor, AuditEvent
 from broker.audit.record import HTTP as VIA_HTTP
 from broker.links.container import Container
+from broker.log_events import PASSWORD_IN_CLEAR
 from broker.management.auditing import actor_at, denied
 from broker.management.entity import Caller
 from broker.management.request import BUSY, FORBIDDEN, Refused
@@ -162,10 +163,11 @@ class Access:
         now_ms = int(container.clock.now_ms())
         if now_ms >= self._next_notice_ms:
             self._next_notice_ms = now_ms + NOTICE_EVERY_MS
-            container.watcher.noticed(
+            text = (
                 f"HTTP: the password of a client at {entrance.host} was refused, because others"
                 ' could have read it: set http.tls = true, or plain = "always"'
             )
+            container.watcher.noticed(PASSWORD_IN_CLEAR.notice(text))
 
     def _record(
         self, action: str, user: str, entrance: Entrance, *, scheme: str, result: str

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from broker.http.connection import CONNECTION, HttpConnection
 from broker.http.streams import BrokenOff, Streams
+from broker.log_events import STREAM_BROKEN
 from storage.api import StoreError
 
 if TYPE_CHECKING:
@@ -122,9 +123,8 @@ class ArrowStream(Response):
         except Exception as error:
             connection.break_off()
             why = str(error) or type(error).__name__
-            self._streams.watcher.noticed(
-                f"a stream over HTTP to {_address(scope)} broke off: {why}"
-            )
+            text = f"a stream over HTTP to {_address(scope)} broke off: {why}"
+            self._streams.watcher.noticed(STREAM_BROKEN.notice(text))
             if not isinstance(error, BrokenOff | StoreError):
                 raise
         else:

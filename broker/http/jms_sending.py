@@ -10,6 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from broker.http.jms_content import BrokenBody, JmsContent, pieces_of
 from broker.http.jms_message import MESSAGE_TYPE, ReceivedMessage, headers_of
 from broker.links.container import Container
+from broker.log_events import BODY_BROKEN
 
 OK: Final = 200
 
@@ -41,5 +42,7 @@ async def _pieces(content: JmsContent, container: Container) -> AsyncIterator[by
         async for piece in pieces_of(content, container.contents):
             yield piece
     except BrokenBody as damage:
-        container.watcher.noticed(f"HTTP: a message could not be sent: {damage}")
+        container.watcher.noticed(
+            BODY_BROKEN.notice(f"HTTP: a message could not be sent: {damage}")
+        )
         raise

@@ -28,6 +28,7 @@ from broker.http.streams import Streams
 from broker.http.tasks import BesideTasks
 from broker.http_settings import HttpSettings
 from broker.links.container import Container
+from broker.log_events import HTTP_CROWDED
 from broker.management.executor import Executor
 from broker.management.management import Management
 from broker.net.listener import TLS_WATCH_S
@@ -211,7 +212,7 @@ class HttpServer:
         self._container.stats.http_connections_dropped += 1
         notice = self._displacements.note(source, asyncio.get_running_loop().time())
         if notice is not None:
-            self._container.watcher.noticed(notice)
+            self._container.watcher.noticed(HTTP_CROWDED.notice(notice))
 
     async def stop(self) -> None:
         """Accept no more connections, cut off streams, and wait until the server has ended."""

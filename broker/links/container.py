@@ -40,6 +40,7 @@ from broker.links.rights_review import RightsReview
 from broker.links.service import CLAIMS, Service, ServiceNode
 from broker.links.uniqueness import Claim, ContainerIdVerdict, collide, verdict
 from broker.links.user_limits import UserLimitChecks
+from broker.log_events import Notice
 from broker.message import UNKNOWN
 from broker.routing.addresses.address import MANAGEMENT, Address
 from broker.routing.context import RoutingChange
@@ -133,7 +134,7 @@ class Watcher:
         """
 
     @abstractmethod
-    def noticed(self, notice: str) -> None:
+    def noticed(self, notice: Notice) -> None:
         """Report an event in routing that no client or administrator has directly requested."""
 
     @abstractmethod
@@ -471,10 +472,9 @@ class Container:
         self.watcher.changed(peer, self.router.changes.take())
 
     def _pass_on_notices(self) -> None:
-        notices = list(self.router.notices)
-        self.router.notices.clear()
-        for notice in notices:
-            self.watcher.noticed(notice)
+        notices = self.router.notices
+        while notices:
+            self.watcher.noticed(notices.pop(0))
 
     def sample_delivery(self, entry: QueueEntry) -> None:
         """Measure how long `entry` has waited, and let a commit go on: one delivery in 64 does."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from broker.log_events import LEASE_DAMAGED
 from broker.routing.batches.lease import BatchLease
 from broker.routing.batches.lease_batch import LeaseBatch
 from broker.routing.entries.entry import DeliveryHistory, QueueEntry
@@ -55,7 +56,9 @@ class LeasedMessages:
         """End a lease of which a batch cannot be read: its messages are not known."""
         leases = self._router.leases
         if name in leases.named:
-            self._router.notices.append(f"lease {name} is damaged, and has ended")
+            self._router.notices.append(
+                LEASE_DAMAGED.notice(f"lease {name} is damaged, and has ended")
+            )
             leases.release(name, self._batch)
 
     def lease_batch(self, stored: StoredLeaseBatch) -> None:
@@ -106,8 +109,10 @@ class LeasedMessages:
             lease.batches[int(stored.batch_number)] = lease_batch
             if lost > 0:
                 self._router.notices.append(
-                    f"{lost} messages of batch {stored.batch_number} of lease {lease.name}"
-                    " could not be read, and are left out"
+                    LEASE_DAMAGED.notice(
+                        f"{lost} messages of batch {stored.batch_number} of lease {lease.name}"
+                        " could not be read, and are left out"
+                    )
                 )
         self._batches.clear()
         self._entries.clear()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED, ConnectionFault, LinkFault
+from broker.log_events import CLOSED_FOR_MEMORY, MEMORY_AGAIN, MEMORY_SHORT, TRANSACTION_GIVEN_UP
 from broker.routing.credit.memory import RECORD_BYTES, MemoryBudget
 from broker.routing.timer_queue import TimerCallback
 
@@ -103,10 +104,14 @@ class MemoryGuard(TimerCallback):
         notices = self._container.router.notices
         if memory.is_short:
             self._container.stats.memory_shortages += 1
-            notices.append(f"memory is short, producers wait: {described(memory)}")
+            notices.append(
+                MEMORY_SHORT.notice(f"memory is short, producers wait: {described(memory)}")
+            )
             self._call_at(self._container.clock.now_ms())
         else:
-            notices.append(f"there is memory again, producers go on: {described(memory)}")
+            notices.append(
+                MEMORY_AGAIN.notice(f"there is memory again, producers go on: {described(memory)}")
+            )
             memory.producers.resume()
 
     # -- limits of one kind
@@ -140,8 +145,10 @@ class MemoryGuard(TimerCallback):
         )
         self._container.stats.transactions_given_up += 1
         self._container.router.notices.append(
-            f"the largest transaction, {size // MEBIBYTE} MiB, can only be rolled back:"
-            f" {described(self._memory)}"
+            TRANSACTION_GIVEN_UP.notice(
+                f"the largest transaction, {size // MEBIBYTE} MiB, can only be rolled back:"
+                f" {described(self._memory)}"
+            )
         )
 
     # -- the whole
@@ -179,9 +186,11 @@ class MemoryGuard(TimerCallback):
         container = self._container
         container.stats.connections_closed_for_memory += 1
         container.router.notices.append(
-            f"connection {peer.container_id} of {peer.identity.name()}"
-            f" at {peer.entrance.address} is closed: it held most,"
-            f" {size // MEBIBYTE} MiB ({what}); {described(self._memory)}"
+            CLOSED_FOR_MEMORY.notice(
+                f"connection {peer.container_id} of {peer.identity.name()}"
+                f" at {peer.entrance.address} is closed: it held most,"
+                f" {size // MEBIBYTE} MiB ({what}); {described(self._memory)}"
+            )
         )
         peer.connection.close(
             ConnectionFault(

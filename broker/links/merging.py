@@ -15,6 +15,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from broker.log_events import NAME_KEPT, NAME_MERGED
 from broker.message import AT_ONCE
 from broker.routing.addresses import address as addresses
 from broker.routing.addresses.address import Address
@@ -94,8 +95,11 @@ class Merging:
         except RoutingError as reason:
             self._router.prefixes.literal.add(name)
             self._router.notices.append(
-                f"queue {name} keeps its name, which clients can go on using: it cannot be merged"
-                f" into the queue that {name} would mean ({reason}); the next start tries again"
+                NAME_KEPT.notice(
+                    f"queue {name} keeps its name, which clients can go on using: it cannot be"
+                    f" merged into the queue that {name} would mean ({reason}); the next start"
+                    " tries again"
+                )
             )
             return
         self.merges[name] = Merge(origin, target)
@@ -128,7 +132,9 @@ class Merging:
         except RoutingError as reason:
             prefixes.literal.add(address)
             self._router.notices.append(
-                f"a durable subscription to {address} keeps that address ({reason})"
+                NAME_KEPT.notice(
+                    f"a durable subscription to {address} keeps that address ({reason})"
+                )
             )
             return address
         self._rebound += 1
@@ -230,13 +236,15 @@ class Merging:
             is_kept = name in self.quarantined
             self._router.delete(merge.origin, Batch() if is_kept else self._batch)
             self._router.notices.append(
-                f"queue {name}, which an older broker made, is merged into queue"
-                f" {merge.target.address} with {merge.moved} messages: the prefix is no"
-                " part of the name any more (setting address_prefixes)"
-                + (
-                    f"; its damaged messages stay in quarantine as those of {name}"
-                    if is_kept
-                    else ""
+                NAME_MERGED.notice(
+                    f"queue {name}, which an older broker made, is merged into queue"
+                    f" {merge.target.address} with {merge.moved} messages: the prefix is no"
+                    " part of the name any more (setting address_prefixes)"
+                    + (
+                        f"; its damaged messages stay in quarantine as those of {name}"
+                        if is_kept
+                        else ""
+                    )
                 )
             )
         for prefix in self._router.prefixes.understood:
@@ -269,7 +277,9 @@ class Merging:
                 return
         router.delete(topic, self._batch)
         router.notices.append(
-            f"topic {name}, which an older broker made for every address that begins with"
-            f" {name}//, is deleted; {self._rebound} stored subscriptions are bound to the topics"
-            " that their addresses name (setting address_prefixes)"
+            NAME_MERGED.notice(
+                f"topic {name}, which an older broker made for every address that begins with"
+                f" {name}//, is deleted; {self._rebound} stored subscriptions are bound to the"
+                " topics that their addresses name (setting address_prefixes)"
+            )
         )

@@ -26,6 +26,7 @@ from broker.links.retirement import Retirements
 from broker.links.slice_reader import SliceReader, read_slice
 from broker.links.slices import placed
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, check_name, source_of, subscribe
+from broker.log_events import QUARANTINED
 from broker.message import Message
 from broker.routing.addresses.address import MANAGEMENT, Address
 from broker.routing.credit.memory import UNSETTLED_MAX
@@ -156,7 +157,7 @@ class CreditedConsumer(Consumer):
             batch.content_changes().quarantined.append((int(entry.stored_number), reason))
             container.stats.quarantined += 1
         container.router.notices.append(
-            f"a message of {entry.queue.address} is quarantined: {reason}"
+            QUARANTINED.notice(f"a message of {entry.queue.address} is quarantined: {reason}")
         )
         # it leaves the queue as if it had been consumed, but its rows stay in the store
         entry.stored_number = NOT_STORED

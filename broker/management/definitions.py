@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from broker.log_events import IMPORTED, Notice
 from broker.management.definition import (
     RESULTS,
     DefinitionKind,
@@ -58,7 +59,7 @@ class Definitions(Entity):
     attributes = attributes_of(DefinitionsRecord)
     routine = ("EXPORT",)
 
-    def __init__(self, kinds: Sequence[DefinitionKind], notices: list[str]) -> None:
+    def __init__(self, kinds: Sequence[DefinitionKind], notices: list[Notice]) -> None:
         """`notices` gets a line for the log about each import."""
         self._kinds: Final = {each.name: each for each in kinds}
         self._notices: Final = notices
@@ -136,7 +137,9 @@ class Definitions(Entity):
             counts: dict[str, object] = {result: found[result] for result in RESULTS}
             if not terms.dry_run:
                 told = ", ".join(f"{result} {count}" for result, count in counts.items())
-                self._notices.append(f"{_named(caller)} imported {kind.name}: {told}")
+                self._notices.append(
+                    IMPORTED.notice(f"{_named(caller)} imported {kind.name}: {told}")
+                )
             return Response(body={**counts, "outcomes": [each.as_map() for each in outcomes]})
 
         return Later(answer)

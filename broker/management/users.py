@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
+from broker.log_events import USER_CHANGED
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later
 from broker.management.listing import Listing, list_of
@@ -152,7 +153,7 @@ class UserEntity(Entity):
             except UsersError as error:
                 return Response(status=CONFLICT, description=str(error))
             done = "added" if new else "changed the password of"
-            self._router.notices.append(f"{_requester(caller)} {done} user {name}")
+            self._tell(caller, f"{done} user {name}")
             facts = {
                 "created": new,
                 "file": str(accounts.users.file),
@@ -198,7 +199,7 @@ class UserEntity(Entity):
             except UsersError as error:
                 return Response(status=CONFLICT, description=str(error))
             if changed is not False:
-                self._router.notices.append(f"{_requester(caller)} {done} user {name}")
+                self._tell(caller, f"{done} user {name}")
             facts = {"changed": changed is not False, "file": str(users.file)}
             return Response(body={**_record_of(users, name).as_map(), **facts})
 
@@ -219,7 +220,7 @@ class UserEntity(Entity):
                 await self._changed(partial(users.remove, name))
             except UsersError as error:
                 return Response(status=CONFLICT, description=str(error))
-            self._router.notices.append(f"{_requester(caller)} removed user {name}")
+            self._tell(caller, f"removed user {name}")
             return Response(body={"file": str(users.file), "source": source})
 
         return Later(answer)
@@ -235,6 +236,11 @@ class UserEntity(Entity):
             raise Refused(CONFLICT, str(error)) from None
         if not known:
             raise Refused(NOT_FOUND, f"no user {name:.255} in {users.place}")
+
+    def _tell(self, caller: Caller, done: str) -> None:
+        """Report a change of users to the log, with the user and address of the requester."""
+        text = f"{caller.identity.name()} at {caller.address} {done}"
+        self._router.notices.append(USER_CHANGED.notice(text))
 
     async def _changed(self, change: Callable[[], T]) -> T:
         """Make a change in a thread, as hash and sync take time; one change at a time."""
@@ -282,8 +288,3 @@ def _flag_in(request: Request, name: str) -> bool | None:
 def _texts_in(request: Request, name: str, at_most: int) -> list[str] | None:
     """Return an argument that is a list of strings, None if it is left out."""
     return None if request.arguments.get(name) is None else request.texts(name, at_most=at_most)
-
-
-def _requester(caller: Caller) -> str:
-    """Return the user and address of the requester, as the log names them."""
-    return f"{caller.identity.name()} at {caller.address}"

@@ -12,6 +12,7 @@ from broker.links.access import Right
 from broker.links.container import Watcher
 from broker.links.coordinator import ROLLED_BACK_BY_CLIENT
 from broker.links.peer import Peer
+from broker.log_events import Notice
 from broker.management.auditing import actor_at, denied, event_of
 from broker.routing.context import RoutingChange
 from broker.security.decision import Decision
@@ -143,7 +144,7 @@ class AuditWatcher(Watcher):
     def managed(self, identity: Identity, address: str, change: dict[str, str]) -> None:
         self._log.managed(identity, address, change)
 
-    def noticed(self, notice: str) -> None:
+    def noticed(self, notice: Notice) -> None:
         self._log.noticed(notice)
 
     def failed(self, peer: Peer, error: Exception) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from broker.links.container import Container
+from broker.log_events import NO_ROOM
 from broker.net.connection_gate import (
     CONNECTIONS_MAX,
     UNAUTHENTICATED_MAX,
@@ -96,9 +97,8 @@ class ConnectionAdmission:
         self._next_report_ms = now_ms + REPORT_EVERY_MS
         self._unreported = 0
         value = self._value(limit)
-        container.watcher.noticed(
-            f"a connection was closed for lack of room when {host} connected: {value}{more}"
-        )
+        text = f"a connection was closed for lack of room when {host} connected: {value}{more}"
+        container.watcher.noticed(NO_ROOM.notice(text))
 
     def _value(self, limit: str) -> str:
         limits = self._gate.limits

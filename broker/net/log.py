@@ -10,15 +10,35 @@ import sys
 from typing import Final, TextIO, cast
 
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from broker.links.access import Right
 from broker.links.container import Watcher
 from broker.links.peer import Peer
+from broker.log_events import (
+    CLOSED,
+    CUT,
+    DENIED,
+    ERROR,
+    INFO,
+    INTERNAL_ERROR,
+    LIMITED,
+    LINES_LEFT_OUT,
+    MANAGED,
+    NOT_RENEWED,
+    OPENED,
+    REFUSED,
+    WARNING,
+    LogEvent,
+    Notice,
+)
 from broker.net.line_limit import LINES_PER_S, LineLimit
 from broker.security.decision import Decision
 from broker.security.identity import Identity
 
 TEXT_MAX: Final = 256
+
+LEVELS: Final = {INFO: logging.INFO, WARNING: logging.WARNING, ERROR: logging.ERROR}
 
 
 def printable(text: str) -> str:
@@ -39,54 +59,44 @@ class Log(Watcher):
 
     def opened(self, peer: Peer) -> None:
         if self._may_write(peer, logging.INFO):
-            self._log.info("connection opened", **self._facts(peer))
+            self._write(OPENED, **self._facts(peer))
 
     def refused(self, peer: Peer, reason: str) -> None:
         if self._may_write(peer, logging.WARNING):
-            self._log.warning("connection refused", reason=printable(reason), **self._facts(peer))
+            self._write(REFUSED, reason=printable(reason), **self._facts(peer))
 
     def denied(self, peer: Peer, right: Right, decision: Decision) -> None:
         if self._may_write(peer, logging.WARNING):
             refusal = printable(decision.text(right.verb, right.resource))
-            self._log.warning("access denied", refusal=refusal, **self._facts(peer))
+            self._write(DENIED, refusal=refusal, **self._facts(peer))
 
     def not_renewed(self, peer: Peer, reason: str) -> None:
         if self._may_write(peer, logging.WARNING):
-            self._log.warning("login not renewed", reason=printable(reason), **self._facts(peer))
+            self._write(NOT_RENEWED, reason=printable(reason), **self._facts(peer))
 
     def limited(self, peer: Peer, refusal: str) -> None:
         if self._may_write(peer, logging.WARNING):
-            self._log.warning(
-                "limit of a user reached: raise it in the rules file (acl_file), or find out what"
-                " the user holds",
-                refusal=printable(refusal),
-                **self._facts(peer),
-            )
+            self._write(LIMITED, refusal=printable(refusal), **self._facts(peer))
 
     def closed(self, peer: Peer, reason: str) -> None:
         if self._may_write(peer, logging.INFO):
-            self._log.info("connection closed", reason=printable(reason), **self._facts(peer))
+            self._write(CLOSED, reason=printable(reason), **self._facts(peer))
 
     def stalled(self, peer: Peer, timeout_ms: int) -> None:
         if self._may_write(peer, logging.WARNING):
-            self._log.warning(
-                "connection cut: its client read nothing of what waited for it; what it had not"
-                " settled returns to its queues",
-                stall_timeout_ms=timeout_ms,
-                **self._facts(peer),
-            )
+            self._write(CUT, stall_timeout_ms=timeout_ms, **self._facts(peer))
 
     def managed(self, identity: Identity, address: str, change: dict[str, str]) -> None:
         facts = {name: printable(text) for name, text in change.items()}
         facts.update(address=address, user=printable(identity.name()))
-        self._log.info("management change", **facts)
+        self._write(MANAGED, **facts)
 
-    def noticed(self, notice: str) -> None:
-        self._log.warning(printable(notice))
+    def noticed(self, notice: Notice) -> None:
+        self._log.warning(printable(notice.text), code=notice.event.code)
 
     def failed(self, peer: Peer, error: Exception) -> None:
         if self._may_write(peer, logging.ERROR):
-            self._log.error("internal error", exc_info=error, **self._facts(peer))
+            self._write(INTERNAL_ERROR, exc_info=error, **self._facts(peer))
 
     def _may_write(self, peer: Peer, level: int) -> bool:
         """Return whether a line about `peer` is to be written; if not for its number, count it."""
@@ -98,10 +108,14 @@ class Log(Watcher):
 
     def _tell_left_out(self, source: str, count: int) -> None:
         self._log.warning(
-            f"lines left out: an address caused more than {LINES_PER_S} in a second",
+            LINES_LEFT_OUT.title.format(LINES_PER_S),
+            code=LINES_LEFT_OUT.code,
             address=source,
             left_out=count,
         )
+
+    def _write(self, event: LogEvent, **facts: object) -> None:
+        write_line(self._log, event, **facts)
 
     def _facts(self, peer: Peer) -> dict[str, str]:
         facts = {
@@ -112,6 +126,11 @@ class Log(Watcher):
         if peer.identity.claimed_user:
             facts["claimed_user"] = printable(peer.identity.claimed_user)
         return facts
+
+
+def write_line(log: FilteringBoundLogger, event: LogEvent, **facts: object) -> None:
+    """Write a line of the kind `event`, with its code, to a log of structlog."""
+    log.log(LEVELS[event.level], event.title, code=event.code, **facts)
 
 
 class LastingStream:

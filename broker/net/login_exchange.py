@@ -8,6 +8,7 @@ from broker.amqp.errors import Fault
 from broker.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, claimed_name, plain_credentials
 from broker.links.authenticator import Exchange
 from broker.links.peer import Peer
+from broker.log_events import SCRAM_NOT_WRITTEN
 from broker.net.password_checks import PasswordVerdict, PendingLogin, refusal_of
 from broker.oauth_settings import TOKEN_MECHANISMS
 from broker.security.bearer import looks_like_token
@@ -154,7 +155,8 @@ class LoginExchange(Exchange):
         refused = self.login.scram_refused
         if refused is not None:
             self.login.scram_refused = None
-            peer.container.watcher.noticed(f"no verifiers for SCRAM were written: {refused}")
+            text = f"no verifiers for SCRAM were written: {refused}"
+            peer.container.watcher.noticed(SCRAM_NOT_WRITTEN.notice(text))
         self.admit(peer, user, self.login.identity_of(user, mechanism))
 
     def admit(self, peer: Peer, user: str, identity: Identity) -> None:

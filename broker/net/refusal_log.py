@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from broker.links.container import Container
+from broker.log_events import NOT_ACCEPTED
 
 INTERVAL_MS: Final = 60_000
 """Minimum milliseconds between two lines about the refusals of one listener."""
@@ -29,4 +30,4 @@ class RefusalLog:
         more = f"; {self._untold} more since the last report" if self._untold else ""
         self._next_ms = now_ms + INTERVAL_MS
         self._untold = 0
-        container.watcher.noticed(f"listener {self._listener}: {text}{more}")
+        container.watcher.noticed(NOT_ACCEPTED.notice(f"listener {self._listener}: {text}{more}"))

@@ -8,6 +8,7 @@ from typing import Final
 
 from broker.audit.record import DONE, FAILED, AuditEvent
 from broker.links.container import Container
+from broker.log_events import CERTIFICATE_ENDS, CERTIFICATES_REFUSED, CERTIFICATES_USED
 from broker.net.acceptor import Acceptor
 from broker.net.handshake_log import HandshakeLog
 from broker.net.tls import TlsContexts
@@ -63,10 +64,14 @@ class WatchedTls:
             refusal = self.contexts.reload()
             self._record(refusal)
             if refusal is None:
-                watcher.noticed(f"listener {self._name}: new certificates are in use")
+                watcher.noticed(
+                    CERTIFICATES_USED.notice(f"listener {self._name}: new certificates are in use")
+                )
             else:
-                watcher.noticed(f"the former certificates stay in use: {refusal}")
+                watcher.noticed(
+                    CERTIFICATES_REFUSED.notice(f"the former certificates stay in use: {refusal}")
+                )
         ends = [file.end_s for file in self.contexts.dated()]
         self._container.stats.listener(self._name).certificate_end_s = min(ends, default=0.0)
         for warning in self.contexts.warnings(self._container.clock.wall_ms() / 1000):
-            watcher.noticed(warning)
+            watcher.noticed(CERTIFICATE_ENDS.notice(warning))

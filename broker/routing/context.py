@@ -7,6 +7,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.clock import Clock
+from broker.log_events import Notice
 from broker.routing.timer_queue import TimerCallback, TimerQueue
 from broker.stats import Stats
 
@@ -62,7 +63,7 @@ class RoutingContext:
         self.clock: Final = clock
         self.stats: Final = stats
         self.timer_queue: Final = TimerQueue()
-        self.notices: Final[list[str]] = []
+        self.notices: Final[list[Notice]] = []
         self.changes: Final = RoutingChanges()
 
     def call_after(self, delay_ms: i64, due: TimerCallback) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
+from broker.log_events import DISCARDED, HELD_BACK, HELD_MOVED, OVER_LIMIT
 from broker.message import NEVER
 from broker.routing.context import RoutingContext
 from broker.routing.entries.dead_letter import (
@@ -124,8 +125,9 @@ class Moves(TimerCallback, Mover):
         if queue_limits.is_over(target, message):
             self._context.stats.moved_over_limit += 1
             self._reports.tell(
+                OVER_LIMIT,
                 f"{target.address} is beyond its max_messages or max_bytes, and takes messages"
-                " that are moved there all the same: consume what it has, or raise the limit"
+                " that are moved there all the same: consume what it has, or raise the limit",
             )
         # a moved message is not delivered before it is durable (`queue_persistence.py`)
         scope, batch.scope = batch.scope, DISCHARGE
@@ -152,7 +154,9 @@ class Moves(TimerCallback, Mover):
             why = "its messages are moved to itself"
         else:
             why = "dead_letter is not set for it"
-        self._reports.tell(f"a message of {name_of(queue)} was discarded ({cause.reason}): {why}")
+        self._reports.tell(
+            DISCARDED, f"a message of {name_of(queue)} was discarded ({cause.reason}): {why}"
+        )
 
     # -- held back
 
@@ -167,14 +171,16 @@ class Moves(TimerCallback, Mover):
         self._await(queue)
         name = name_of(queue)
         self._reports.tell(
+            HELD_BACK,
             f"a message of {name} could not be moved to {address_for(queue, cause)}"
             f" ({cause.reason}): {refusal}; it stays, held back from delivery, until it can be:"
-            " `jms-broker message list --held` shows such messages"
+            " `jms-broker message list --held` shows such messages",
         )
         if held.is_full():
             self._reports.tell(
+                HELD_BACK,
                 f"{name} holds back as many messages as a queue may that cannot be moved: it"
-                " delivers nothing more until they can be, or are deleted"
+                " delivers nothing more until they can be, or are deleted",
             )
 
     def _await(self, queue: Queue) -> None:
@@ -206,7 +212,8 @@ class Moves(TimerCallback, Mover):
         queue.bring_back_held(entry, cause)
         self._await(queue)
         self._reports.tell(
-            f"{name_of(queue)} still holds back messages that could not be moved before the start"
+            HELD_BACK,
+            f"{name_of(queue)} still holds back messages that could not be moved before the start",
         )
 
     def _cause_unmarked(self, entry: QueueEntry) -> Cause:
@@ -260,7 +267,8 @@ class Moves(TimerCallback, Mover):
             moved += i64(len(entries))
             if target is not None:
                 self._reports.tell(
-                    f"messages that {name_of(queue)} held back are moved to {target.address}"
+                    HELD_MOVED,
+                    f"messages that {name_of(queue)} held back are moved to {target.address}",
                 )
         return moved
 

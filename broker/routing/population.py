@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
+from broker.log_events import UNUSED_DELETED
 from broker.routing.errors import LimitReached
 from broker.routing.queues.node import Node
 from broker.routing.timer_queue import TimerCallback
@@ -191,4 +192,6 @@ class Population(TimerCallback):
         named = ", ".join(deleted[:NAMED_IN_NOTICE])
         more = len(deleted) - NAMED_IN_NOTICE
         others = f" and {more} others" if more > 0 else ""
-        self._router.notices.append(f"unused for auto_delete_after_ms, deleted: {named}{others}")
+        self._router.notices.append(
+            UNUSED_DELETED.notice(f"unused for auto_delete_after_ms, deleted: {named}{others}")
+        )

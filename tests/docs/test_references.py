@@ -2,9 +2,11 @@
 
 import re
 
+import pytest
+
 from broker.address_settings import NAMES
 from broker.settings import Settings
-from config import command_line_page, configuration_page, metrics_page, settings_texts
+from config import command_line_page, configuration_page, log_page, metrics_page, settings_texts
 
 AGAIN = "run `make references`"
 
@@ -47,3 +49,9 @@ def test_the_page_of_commands_has_no_long_lines_and_every_group() -> None:
 def test_the_page_of_metrics_has_the_tables_that_the_code_makes() -> None:
     page = metrics_page.PAGE.read_text()
     assert metrics_page.page_text(page) == page, AGAIN
+
+
+@pytest.mark.requirement("OPS-10")
+def test_the_lines_of_the_log_are_those_of_the_code() -> None:
+    page = log_page.PAGE.read_text()
+    assert log_page.page_text(page) == page, AGAIN

@@ -16,6 +16,7 @@ from broker.links.authenticator import Authenticator, Exchange
 from broker.links.container import Container, Watcher
 from broker.links.peer import Peer
 from broker.links.transport import Transport
+from broker.log_events import Notice
 from broker.management.management import Management
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.credit.memory import UNBOUNDED
@@ -199,8 +200,8 @@ class RecordingWatcher(Watcher):
     def managed(self, identity: Identity, address: str, change: dict[str, str]) -> None:  # noqa: ARG002
         self.events.append(f"managed {identity.name()}: {' '.join(change.values())}")
 
-    def noticed(self, notice: str) -> None:
-        self.events.append(f"noticed {notice}")
+    def noticed(self, notice: Notice) -> None:
+        self.events.append(f"noticed {notice.text}")
 
     def failed(self, peer: Peer, error: Exception) -> None:
         self.events.append(f"failed {peer.container_id}")

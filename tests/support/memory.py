@@ -14,6 +14,7 @@ from broker.amqp.unsettled import UnsettledDeliveries
 from broker.links.incoming import ProducerEndpoint
 from broker.links.outgoing import ConsumerEndpoint
 from broker.links.peer import Peer
+from broker.log_events import Notice
 from broker.message import Message
 from broker.routing.entries.entry import DeliveryHistory
 from tests.support.broker import RecordingWatcher
@@ -50,7 +51,7 @@ class Quiet(RecordingWatcher):
     def closed(self, peer: Peer, reason: str) -> None:
         """Record nothing."""
 
-    def noticed(self, notice: str) -> None:
+    def noticed(self, notice: Notice) -> None:
         """Record nothing."""
 
 

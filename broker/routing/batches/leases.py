@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
+from broker.log_events import LEASE_RUN_OUT
 from broker.routing.batches.lease import (
     UNSETTLED_MAX,
     Acquirer,
@@ -452,8 +453,10 @@ class Leases:
             self._rest(lease)
             return
         self._router.notices.append(
-            f"lease {lease.name:.255} of {lease.queue.address} has run out:"
-            f" {held} messages wait again"
+            LEASE_RUN_OUT.notice(
+                f"lease {lease.name:.255} of {lease.queue.address} has run out:"
+                f" {held} messages wait again"
+            )
         )
         self._end(lease, Disposal.COUNT, batch, why="has run out")
 

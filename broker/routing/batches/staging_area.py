@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
+from broker.log_events import STAGE_DROPPED
 from broker.message import Message, Origin
 from broker.routing.addresses.address import Address
 from broker.routing.addresses.durability import canonical
@@ -378,10 +379,11 @@ class StagingArea(TimerCallback):
         for stages in tasks.values():
             if all(not stage.producers and stage.latest_ms <= oldest for stage in stages):
                 for stage in stages:
-                    self.router.notices.append(
+                    text = (
                         f"the stage of {stage.task} for {stage.address} was never committed:"
                         f" {stage.messages()} messages dropped"
                     )
+                    self.router.notices.append(STAGE_DROPPED.notice(text))
                     stage.delete(batch)
         if self._by_number:
             self._look_later()

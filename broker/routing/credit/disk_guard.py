@@ -15,6 +15,7 @@ from typing import Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
+from broker.log_events import DISK_AGAIN, DISK_FULL, DISK_SHORT, STORE_AGAIN, STORE_AWAY
 from broker.routing.context import RoutingContext
 from broker.routing.credit.blocked_producers import BlockedProducers
 from broker.routing.timer_queue import TimerCallback
@@ -111,12 +112,14 @@ class DiskGuard(TimerCallback):
         self.is_short = short
         if short and not self._is_full:
             self._context.notices.append(
-                "the store is away: producers wait until it is back"
+                STORE_AWAY.notice("the store is away: producers wait until it is back")
                 if is_away
-                else self._shortage(free)
+                else DISK_SHORT.notice(self._shortage(free))
             )
         elif not short:
-            self._context.notices.append("the store takes messages again: producers go on")
+            self._context.notices.append(
+                STORE_AGAIN.notice("the store takes messages again: producers go on")
+            )
             self.waiting.resume()
 
     def _tell_full(self, *, is_full: bool) -> None:
@@ -127,11 +130,16 @@ class DiskGuard(TimerCallback):
         if is_full:
             self._context.stats.disk_full += 1
             self._context.notices.append(
-                "the disk of the store is full: producers wait, consumers go on with the room of"
-                " disk_ballast, which is taken back once there is room; make room on that disk"
+                DISK_FULL.notice(
+                    "the disk of the store is full: producers wait, consumers go on with the room"
+                    " of disk_ballast, which is taken back once there is room; make room on that"
+                    " disk"
+                )
             )
         else:
-            self._context.notices.append("the disk of the store has room again for disk_ballast")
+            self._context.notices.append(
+                DISK_AGAIN.notice("the disk of the store has room again for disk_ballast")
+            )
 
     def _shortage(self, free: i64) -> str:
         """Count a shortage of room, and return its report for the operator."""

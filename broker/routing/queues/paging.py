@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
+from broker.log_events import MESSAGES_UNREADABLE
 from broker.message import NEVER, NOWHERE, Message, Origin
 from broker.routing.credit.memory import ENTRY_BYTES
 from broker.routing.errors import LimitReached
@@ -310,7 +311,9 @@ class Load:
             backlog.waiting -= lost.count
             queue.state.lose(lost.count, lost.bytes, lost.expiring)
             queue.context.routing.notices.append(
-                f"{lost.count} messages of {queue.address} could not be read, and are left out"
+                MESSAGES_UNREADABLE.notice(
+                    f"{lost.count} messages of {queue.address} could not be read, and are left out"
+                )
             )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
+from broker.log_events import SUBSCRIPTION_ADOPTED, SUBSCRIPTION_ANEW
 from broker.routing.addresses.address import SUBSCRIPTION_PREFIX
 from broker.routing.addresses.identity import SubscriptionIdentity, identity_in, identity_of
 from broker.routing.context import RoutingChange
@@ -249,7 +250,9 @@ class Subscriptions:
             batch.own_subscription(subscription.queue.persistence.stored_as, owner)
         self.note(ADOPTED, subscription)
         self._router.notices.append(
-            f"subscription {subscription.name()}, which had no owner, belongs to {owner} now"
+            SUBSCRIPTION_ADOPTED.notice(
+                f"subscription {subscription.name()}, which had no owner, belongs to {owner} now"
+            )
         )
 
     def _make_way(self, there: Subscription, spec: SubscriptionSpec, batch: Batch) -> i64:
@@ -258,8 +261,10 @@ class Subscriptions:
         if lost > 0:
             self._router.stats.backlog_dropped += lost
             self._router.notices.append(
-                f"subscription {there.name()} to {there.spec.address.text} starts anew, to "
-                f"{spec.address.text}: {lost} messages dropped"
+                SUBSCRIPTION_ANEW.notice(
+                    f"subscription {there.name()} to {there.spec.address.text} starts anew, to "
+                    f"{spec.address.text}: {lost} messages dropped"
+                )
             )
         self._remove(there, batch)
         return lost

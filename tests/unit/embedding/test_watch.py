@@ -8,6 +8,7 @@ import pytest
 
 from broker.embedding import Broker
 from broker.embedding.watch import LOGGER, Watch
+from broker.log_events import SUBSCRIPTION_ANEW
 from tests.support.broker import Broker as Bare
 from tests.support.broker import Doorman
 
@@ -19,12 +20,12 @@ def test_connections_are_told(caplog: pytest.LogCaptureFixture) -> None:
     watch.opened(peer)
     watch.closed(peer, "left")
     watch.refused(peer, "no\npassword")
-    watch.noticed("3 messages\ndropped")
+    watch.noticed(SUBSCRIPTION_ANEW.notice("3 messages\ndropped"))
     assert [(record.levelname, record.message) for record in caplog.records] == [
         ("DEBUG", r"connection of 'ada\nevil' opened"),
         ("DEBUG", r"connection of 'ada\nevil' closed: 'left'"),
         ("WARNING", r"connection of 'ada\nevil' refused: 'no\npassword'"),
-        ("WARNING", r"'3 messages\ndropped'"),
+        ("WARNING", r"SUB-002 '3 messages\ndropped'"),
     ]
 
 

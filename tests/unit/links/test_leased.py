@@ -5,6 +5,7 @@ import pytest
 from broker.links.leased import LeasedMessages
 from storage.leases import StoredLease, StoredLeaseBatch
 from tests.support.leases import HOUR_MS, acquire, opened
+from tests.support.notices import notice_texts
 from tests.support.routing import Routing, bodies, counts, encoded, new_message
 from tests.unit.links.test_recovery import put, restarted, taken, text
 
@@ -171,7 +172,7 @@ def test_lost_messages_of_a_batch_are_reported() -> None:
     )
     new = restarted(old)
     assert slices(new, count=2) == [[text(1)], [text(2)]]
-    assert new.router.notices == [
+    assert notice_texts(new.router.notices) == [
         "1 messages of batch 1 of lease l could not be read, and are left out"
     ]
     (entry,) = new.router.leases.slice_of("l", 5, 1, index=1)
@@ -191,7 +192,7 @@ def test_a_damaged_lease_ends_and_what_it_had_waits() -> None:
     leased.damaged("another")
     leased.finish()
     assert not new.router.leases.named
-    assert new.router.notices == ["lease l is damaged, and has ended"]
+    assert notice_texts(new.router.notices) == ["lease l is damaged, and has ended"]
     assert list(new.batch.lease_changes().ended) == ["l"]
 
 

@@ -26,6 +26,7 @@ from storage.batch import Batch
 from storage.leases import StoredLease
 from storage.records import StoredMessage, StoredNode
 from storage.sql.sqlite.store import SqliteStore
+from tests.support.notices import notice_texts
 from tests.support.routing import Routing, begin_subscription, encoded, new_message
 from tests.support.stored_files import flip
 
@@ -51,7 +52,7 @@ def run(folder: Path, act: Act, **given: object) -> list[str]:
     async def started() -> list[str]:
         app = app_on(folder, **given)
         await app.start()
-        notices = list(app.container.router.notices)
+        notices = list(notice_texts(app.container.router.notices))
         act(app.container.router, app.journal.batch)
         app.container.run_round()
         await app.stop()

@@ -8,6 +8,7 @@ import pytest
 
 from broker.amqp.performatives import Close
 from broker.app import App
+from broker.log_events import SUBSCRIPTION_ANEW
 from broker.net.log import TEXT_MAX, LastingStream, Log, configure_logging, printable
 from broker.security.identity import Identity
 from tests.support.socket_client import SocketClient
@@ -35,9 +36,11 @@ def lines() -> io.StringIO:
 
 
 def test_a_notice_is_a_line(lines: io.StringIO) -> None:
-    Log().noticed("subscription n\nx starts anew: 3 messages dropped")
+    Log().noticed(SUBSCRIPTION_ANEW.notice("subscription n\nx starts anew: 3 messages dropped"))
     (line,) = lines.getvalue().splitlines()
-    assert json.loads(line)["event"] == r"subscription n\nx starts anew: 3 messages dropped"
+    told = json.loads(line)
+    assert told["event"] == r"subscription n\nx starts anew: 3 messages dropped"
+    assert (told["code"], told["level"]) == ("SUB-002", "warning")
 
 
 async def test_a_connection_leaves_two_lines(lines: io.StringIO, app: App) -> None:

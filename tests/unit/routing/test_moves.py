@@ -15,6 +15,7 @@ from broker.routing.queues.queue_inspection import purge
 from broker.routing.transaction import Retirement, Transaction
 from tests.support.clock import WALL_START_MS
 from tests.support.frames import message
+from tests.support.notices import notice_texts
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, bodies, counts, encoded, new_message
 from tests.unit.routing.credit.test_disk_guard import LEAST, Disk
@@ -72,7 +73,7 @@ def test_a_full_dead_letter_node_takes_what_is_moved(limit: dict[str, int], full
     stats = routing.stats
     over = 2 if policy.max_messages else 3
     assert (stats.dead_lettered, stats.moved_over_limit, stats.dropped) == (3, over, 0)
-    (notice,) = routing.router.notices
+    (notice,) = notice_texts(routing.router.notices)
     assert notice.startswith("DLQ is beyond its max_messages or max_bytes")
 
 
@@ -111,7 +112,7 @@ def test_what_cannot_be_moved_stays_and_is_delivered_to_nobody() -> None:
 def test_the_log_says_what_could_not_be_moved_where_to_and_why() -> None:
     routing, queue = full_nodes()
     reject(routing, queue, b"bad", b"worse")
-    (notice,) = routing.router.notices
+    (notice,) = notice_texts(routing.router.notices)
     assert notice.startswith(
         "a message of q could not be moved to DLQ (rejected): the broker has its 2 queues and"
     )
@@ -130,7 +131,7 @@ def test_it_is_moved_once_that_is_possible_in_its_order_and_with_its_reason() ->
     assert routing.stored() == []
     assert [each.encoded for each in routing.stored("DLQ")] == [b"bad", b"worse"]
     assert routing.stats.dead_lettered == 2
-    assert routing.router.notices[-1] == "messages that q held back are moved to DLQ"
+    assert notice_texts(routing.router.notices)[-1] == "messages that q held back are moved to DLQ"
     consume_all(routing)
 
 
@@ -268,7 +269,7 @@ def test_moves_wait_while_the_disk_is_nearly_full() -> None:
     queue = routing.queue()
     reject(routing, queue, b"bad")
     assert (bodies(queue.state.held_for_move()), routing.stats.held_back) == ([b"bad"], 1)
-    assert "disk_free_min" in routing.router.notices[-1]
+    assert "disk_free_min" in notice_texts(routing.router.notices)[-1]
     disk.free = LEAST * 2
     routing.advance(1000)
     routing.advance(RETRY_EVERY_MS)
@@ -299,21 +300,25 @@ def test_what_is_dropped_on_purpose_is_counted_and_told(
     routing = Routing(policy=policy)
     reject(routing, routing.queue(address), b"bad")
     assert (routing.stats.dropped, routing.stats.held_back) == (1, 0)
-    assert routing.router.notices == [f"a message of {address} was discarded (rejected): {why}"]
+    assert notice_texts(routing.router.notices) == [
+        f"a message of {address} was discarded (rejected): {why}"
+    ]
 
 
 def test_what_temporary_nodes_drop_is_counted_and_told() -> None:
     routing = Routing()
     reject(routing, routing.temporary_queue(), b"bad", durable=False)
     assert routing.stats.dropped == 1
-    assert routing.router.notices[0].endswith("messages of temporary nodes are not moved")
+    assert notice_texts(routing.router.notices)[0].endswith(
+        "messages of temporary nodes are not moved"
+    )
 
 
 def test_a_message_that_expires_without_an_expiry_node_is_counted_alone() -> None:
     routing = Routing()
     routing.queue().put(new_message(expires_at_ms=CONSUMED_SOON), routing.batch)
     routing.advance(1000)
-    assert (routing.stats.expired, routing.router.notices) == (1, [])
+    assert (routing.stats.expired, notice_texts(routing.router.notices)) == (1, [])
 
 
 # -- a restart

@@ -14,6 +14,7 @@ from broker.routing.errors import LimitReached
 from broker.routing.queues.node import Node
 from broker.routing.queues.queue import Queue
 from broker.routing.topics.topic import Topic
+from tests.support.notices import notice_texts
 from tests.support.parties import RecordingConsumer, RecordingProducer
 from tests.support.routing import Routing, encoded, new_message
 
@@ -118,7 +119,9 @@ def test_an_unused_node_is_deleted_once_it_has_been_so_for_long_enough() -> None
     assert sorted(routing.router.queues) == ["kept"]
     assert not routing.router.topics
     assert routing.stats.auto_deleted == 2
-    assert routing.router.notices == ["unused for auto_delete_after_ms, deleted: queue a, topic t"]
+    assert notice_texts(routing.router.notices) == [
+        "unused for auto_delete_after_ms, deleted: queue a, topic t"
+    ]
     routing.commit()
     assert [node.address for node in asyncio.run(routing.store.nodes())] == ["kept"]
 

@@ -8,6 +8,7 @@ from broker.routing.batches.staging_area import LOOK_EVERY_MS, StagingArea
 from broker.routing.errors import InvalidAddress, LimitReached, NoSuchNode, NotAsSent
 from storage.records import StoredNode
 from storage.stages import STAGED
+from tests.support.notices import notice_texts
 from tests.support.parties import RecordingProducer
 from tests.support.routing import Routing
 from tests.support.staging import Staging, depth, restarted, task
@@ -277,7 +278,7 @@ def test_what_nobody_commits_goes_when_it_is_old() -> None:
     assert depth(staging.routing.queue()) == (0, 0)
     assert stored(staging) == 0
     assert list(staging.stages.sinks["orders"].stages.values()) == [attached]
-    first, second = staging.routing.router.notices
+    first, second = notice_texts(staging.routing.router.notices)
     assert "attempt 0 of partition 0 in batch 0 of orders for q was never committed" in first
     assert second.endswith("2 messages dropped")
 

@@ -14,6 +14,7 @@ from broker.routing.credit.disk_guard import (
     is_short,
     slack_of,
 )
+from tests.support.notices import notice_texts
 from tests.support.parties import RecordingProducer
 from tests.support.routing import Routing
 
@@ -113,14 +114,16 @@ def test_an_operator_is_told_once_each_way() -> None:
     setting.disk.free = 3 * MEBIBYTE
     setting.second()
     setting.second()
-    (notice,) = setting.router.notices
+    (notice,) = notice_texts(setting.router.notices)
     assert notice.startswith("the disk of the store has room for 3 MiB: producers wait")
     assert "20 MiB" in notice
     assert setting.router.stats.disk_shortages == 1
     setting.disk.free = LEAST * 2
     setting.second()
     setting.second()
-    assert setting.router.notices[1:] == ["the store takes messages again: producers go on"]
+    assert notice_texts(setting.router.notices)[1:] == [
+        "the store takes messages again: producers go on"
+    ]
     assert setting.router.stats.disk_shortages == 1
 
 
@@ -130,7 +133,9 @@ def test_a_store_that_is_away_is_not_called_a_full_disk() -> None:
     setting.disk.away = True
     setting.second()
     assert setting.looked() == (2, True)
-    assert setting.router.notices == ["the store is away: producers wait until it is back"]
+    assert notice_texts(setting.router.notices) == [
+        "the store is away: producers wait until it is back"
+    ]
     assert setting.router.stats.disk_shortages == 0
     setting.disk.away = False
     setting.second()
@@ -145,14 +150,14 @@ def test_a_full_disk_is_told_each_way() -> None:
     setting.disk_guard.look()
     setting.disk_guard.look()
     assert setting.looked()[1]
-    (notice,) = setting.router.notices
+    (notice,) = notice_texts(setting.router.notices)
     assert notice.startswith("the disk of the store is full: producers wait, consumers go on")
     stats = setting.router.stats
     assert (stats.disk_full, stats.disk_shortages) == (1, 0)
     setting.disk.full = False
     setting.second()
     assert not setting.looked()[1]
-    assert setting.router.notices[1:] == [
+    assert notice_texts(setting.router.notices)[1:] == [
         "the disk of the store has room again for disk_ballast",
         "the store takes messages again: producers go on",
     ]
@@ -164,8 +169,8 @@ def test_a_disk_that_runs_full_after_a_shortage_is_told() -> None:
     setting.second()
     setting.disk.full = True
     setting.second()
-    assert len(setting.router.notices) == 2
-    assert "is full" in setting.router.notices[1]
+    assert len(notice_texts(setting.router.notices)) == 2
+    assert "is full" in notice_texts(setting.router.notices)[1]
     setting.disk.full = False
     setting.second()
     assert setting.looked()[1], "there is too little room all the same"

@@ -13,6 +13,7 @@ from broker.routing.queues.held_entries import (
 )
 from broker.routing.queues.queue import Queue
 from tests.support.clock import WALL_START_MS
+from tests.support.notices import notice_texts
 from tests.support.routing import Routing, bodies, new_message
 
 
@@ -79,7 +80,7 @@ def test_a_queue_that_holds_too_much_delivers_nothing_until_it_holds_less() -> N
     routing.put(queue, b"good")
     consumer = routing.consumer(queue, 9)
     assert (consumer.taken, queue.backlogs.waiting) == ([], 1)
-    assert any("delivers nothing more" in notice for notice in routing.router.notices)
+    assert any("delivers nothing more" in notice for notice in notice_texts(routing.router.notices))
     routing.give(queue, consumer, 9, drain=True)
     assert consumer.drains == 1, "a drain ends all the same"
     routing.give(queue, consumer, 9)

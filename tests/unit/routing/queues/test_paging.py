@@ -10,6 +10,7 @@ from broker.routing.queues.paging import PARKED_MAX, Parked
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.queue_inspection import purge
 from broker.routing.selector import parse_selector
+from tests.support.notices import notice_texts
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, bodies, encoded, new_message
 
@@ -239,7 +240,7 @@ def test_what_cannot_be_read_is_left_out_and_told(routing: Routing) -> None:
     assert bodies(consumer.entries) == texts(0, 1, *range(3, 10))
     assert queue.backlogs.waiting == 0
     assert queue.state.bytes == sum(entry.message.size for entry in consumer.entries)
-    (notice,) = routing.router.notices
+    (notice,) = notice_texts(routing.router.notices)
     assert "1 messages of q" in notice
 
 

@@ -21,6 +21,7 @@ from broker.routing.topics.subscription import (
 )
 from broker.routing.topics.topic import Topic
 from storage.records import StoredSubscription
+from tests.support.notices import notice_texts
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, begin_subscription, new_message
 
@@ -182,7 +183,7 @@ def test_a_subscription_that_begins_anew_says_what_it_drops() -> None:
     new = begin(routing, address="other")
     assert (old.is_over, new.queue.backlogs.waiting) == (True, 0)
     assert routing.stats.backlog_dropped == 3
-    (notice,) = routing.router.notices
+    (notice,) = notice_texts(routing.router.notices)
     assert notice == "subscription n to t starts anew, to other: 3 messages dropped"
     (stored,) = stored_subscriptions(routing)
     assert (stored.queue, stored.address) == (new.queue.persistence.stored_as, "other")
@@ -194,7 +195,7 @@ def test_nothing_is_said_of_an_empty_backlog() -> None:
     routing = Routing()
     begin(routing)
     begin(routing, address="other")
-    assert (routing.router.notices, routing.stats.backlog_dropped) == ([], 0)
+    assert (notice_texts(routing.router.notices), routing.stats.backlog_dropped) == ([], 0)
 
 
 # -- ends
