@@ -136,7 +136,7 @@ SPRAYED: Final = LogEvent(
 KEYS_NOT_READ: Final = LogEvent(
     "SAS-003",
     "the keys of tokens were not read",
-    "Check `jwks_url` or `jwks_file` of `[oauth]`; the keys that the broker has stay in use.",
+    "Check `jwks` and `jwks_ca` of `[oauth]`; the keys that the broker has stay in use.",
 )
 SCRAM_NOT_WRITTEN: Final = LogEvent(
     "SAS-004",
@@ -237,7 +237,7 @@ STAGE_DROPPED: Final = LogEvent(
 # -- the store
 
 STORE_NOTICE: Final = LogEvent(
-    "STO-001", "the store has something to say", "The line says what, and what to do."
+    "STO-001", "a notice of the store at its start", "The line says what is to be done."
 )
 DAMAGED_MESSAGES: Final = LogEvent(
     "STO-002",

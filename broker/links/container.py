@@ -463,18 +463,14 @@ class Container:
         if self.router.context.paging.grown:
             self.router.context.paging.page_out(self.journal.durable_up_to)
         if self.router.notices:
-            self._pass_on_notices()
+            for notice in self.router.take_notices():
+                self.watcher.noticed(notice)
         if self.router.changes.found:
             self.pass_on_changes(None)
 
     def pass_on_changes(self, peer: Peer | None) -> None:
         """Report the changes of routing since the last call; `peer` has caused them."""
         self.watcher.changed(peer, self.router.changes.take())
-
-    def _pass_on_notices(self) -> None:
-        notices = self.router.notices
-        while notices:
-            self.watcher.noticed(notices.pop(0))
 
     def sample_delivery(self, entry: QueueEntry) -> None:
         """Measure how long `entry` has waited, and let a commit go on: one delivery in 64 does."""

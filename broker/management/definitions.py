@@ -19,7 +19,15 @@ from broker.management.definition import (
     ImportTerms,
     definitions_in,
 )
-from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
+from broker.management.entity import (
+    EDIT,
+    VIEW,
+    Caller,
+    Entity,
+    EntityRecord,
+    Operation,
+    attributes_of,
+)
 from broker.management.later import Later
 from broker.management.page import OFFSET_MAX, read_page
 from broker.management.request import BAD_REQUEST, NOT_FOUND, Refused, Request
@@ -36,9 +44,6 @@ EXPORTED_MAX: Final = 500
 
 IMPORTED_MAX: Final = 1000
 """Maximum definitions that one request imports; the size of its body limits them, too."""
-
-VIEW: Final = "view"
-EDIT: Final = "edit"
 
 
 @dataclass(frozen=True, kw_only=True)

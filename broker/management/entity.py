@@ -16,6 +16,10 @@ from broker.security.decision import Decision
 from broker.security.identity import Identity
 from broker.security.resources import Resource
 
+VIEW: Final = "view"
+EDIT: Final = "edit"
+"""The verbs of the rights on parts of management."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class EntityRecord:

@@ -23,7 +23,7 @@ from broker.management.connections import Connections, Links
 from broker.management.definition import DefinitionKind
 from broker.management.definitions import Definitions
 from broker.management.drains import DrainEntity
-from broker.management.entity import Caller, Denied, Entity, Operation
+from broker.management.entity import EDIT, VIEW, Caller, Denied, Entity, Operation
 from broker.management.events import Events
 from broker.management.later import LATER_MAX, Later, Spawn, Told
 from broker.management.leases import LeaseEntity
@@ -57,7 +57,7 @@ from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscription_definitions import SubscriptionDefinitions
 from broker.management.subscriptions import SubscriptionEntities
-from broker.management.tokens import TokenEntity, TokenKeeper
+from broker.management.tokens import TokenEntity
 from broker.management.transactions import TransactionEntity
 from broker.management.user_definitions import UserDefinitions
 from broker.management.users import LoginRules, UserEntity
@@ -66,13 +66,12 @@ from broker.routing.errors import RoutingError
 from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.queues.paging import NotLoaded, Parked
 from broker.security.resources import EVERY, MANAGEMENT, NAMES, Resource
+from broker.stored_tokens import StoredTokens
 from storage.api import Store, StoreError
 
 SELF: Final = "org.amqp.management"
 """The type of the management node itself, for QUERY and the operations GET-…."""
 
-VIEW: Final = "view"
-EDIT: Final = "edit"
 VIEWING: Final = frozenset({"READ", "EXPLAIN", "CHECK", "EXPORT", "BOUNDS"})
 """Operations that change nothing; all others, apart from queries, are edits."""
 
@@ -119,7 +118,7 @@ class Management(Service):
         spawn: Spawn | None = None,
         *,
         accounts: Callable[[], LoginRules] | None = None,
-        api_tokens: TokenKeeper | None = None,
+        api_tokens: StoredTokens | None = None,
         users_changed: UsersChanged | None = None,
         settings: Callable[[], ConfigurationSource | None] | None = None,
         listeners: Callable[[], Iterable[str]] | None = None,
@@ -383,7 +382,7 @@ class Management(Service):
 
 
 def _entities_of_logins(
-    container: Container, accounts: Callable[[], LoginRules], api_tokens: TokenKeeper | None
+    container: Container, accounts: Callable[[], LoginRules], api_tokens: StoredTokens | None
 ) -> list[Entity]:
     users = UserEntity(accounts, container.router)
     if api_tokens is None:

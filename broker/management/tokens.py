@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from broker.links.container import Container
-from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
+from broker.management.entity import EDIT, Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later
 from broker.management.listing import Listing, list_of
 from broker.management.page import read_page
@@ -19,36 +19,17 @@ from broker.security.api_tokens import (
     ISSUER,
     LIFE_DEFAULT_S,
     LIFE_MAX_S,
+    LIFE_MIN_S,
     ApiToken,
     ApiTokenError,
-    ApiTokens,
     NewToken,
     new_token,
 )
 from broker.security.resources import MANAGEMENT, Resource
 from broker.security.users import Users
+from broker.stored_tokens import StoredTokens
 
 TOKEN: Final = "token"  # noqa: S105 - a type
-
-LIFE_MIN_S: Final = 60
-
-EDIT: Final = "edit"
-
-
-class TokenKeeper(Protocol):
-    """The API tokens of a broker; `refusal` says why it can keep none, None if it can."""
-
-    refusal: str | None
-
-    @property
-    def tokens(self) -> ApiTokens:
-        """The tokens that there are."""
-
-    def add(self, token: ApiToken) -> None:
-        """Let a token log in, and store it."""
-
-    def remove(self, token: ApiToken) -> None:
-        """Let a token log in no more, and remove it from the store."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +64,7 @@ class TokenEntity(Entity):
     attributes = attributes_of(TokenRecord)
 
     def __init__(
-        self, keeper: TokenKeeper, users: Callable[[], Users], container: Container
+        self, keeper: StoredTokens, users: Callable[[], Users], container: Container
     ) -> None:
         """`users` returns the current users: a reload may replace them."""
         self._keeper: Final = keeper

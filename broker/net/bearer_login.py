@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from broker.amqp.sasl import PLAIN
 from broker.links.authenticator import LoginRefused
 from broker.links.peer import Peer
 from broker.net.token_logins import PendingTokenLogin, TokenLogins, TokenUnchecked, TokenVerdict
-from broker.security.bearer import BearerError, error_challenge, read_bearer
+from broker.security.bearer import BearerError, error_challenge, name_of, read_bearer
 from broker.security.tokens import TokenClaims, TokenRefused
 from broker.security.turns import TooManyLogins
 
@@ -89,11 +88,6 @@ class BearerLogin(PendingTokenLogin):
         else:
             self._reason = reason
             self._peer.challenged(error_challenge(self._mechanism))
-
-
-def name_of(token: str) -> str:
-    """Return the name by which failed logins of `token` are counted, if its client sends none."""
-    return f"token {sha256(token.encode()).hexdigest()[:16]}"
 
 
 async def verdict_on(token: str, tokens: TokenLogins) -> TokenClaims:

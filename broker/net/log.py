@@ -58,32 +58,32 @@ class Log(Watcher):
         self._limit: Final = LineLimit(self._tell_left_out)
 
     def opened(self, peer: Peer) -> None:
-        if self._may_write(peer, logging.INFO):
+        if self._may_write(peer, OPENED):
             self._write(OPENED, **self._facts(peer))
 
     def refused(self, peer: Peer, reason: str) -> None:
-        if self._may_write(peer, logging.WARNING):
+        if self._may_write(peer, REFUSED):
             self._write(REFUSED, reason=printable(reason), **self._facts(peer))
 
     def denied(self, peer: Peer, right: Right, decision: Decision) -> None:
-        if self._may_write(peer, logging.WARNING):
+        if self._may_write(peer, DENIED):
             refusal = printable(decision.text(right.verb, right.resource))
             self._write(DENIED, refusal=refusal, **self._facts(peer))
 
     def not_renewed(self, peer: Peer, reason: str) -> None:
-        if self._may_write(peer, logging.WARNING):
+        if self._may_write(peer, NOT_RENEWED):
             self._write(NOT_RENEWED, reason=printable(reason), **self._facts(peer))
 
     def limited(self, peer: Peer, refusal: str) -> None:
-        if self._may_write(peer, logging.WARNING):
+        if self._may_write(peer, LIMITED):
             self._write(LIMITED, refusal=printable(refusal), **self._facts(peer))
 
     def closed(self, peer: Peer, reason: str) -> None:
-        if self._may_write(peer, logging.INFO):
+        if self._may_write(peer, CLOSED):
             self._write(CLOSED, reason=printable(reason), **self._facts(peer))
 
     def stalled(self, peer: Peer, timeout_ms: int) -> None:
-        if self._may_write(peer, logging.WARNING):
+        if self._may_write(peer, CUT):
             self._write(CUT, stall_timeout_ms=timeout_ms, **self._facts(peer))
 
     def managed(self, identity: Identity, address: str, change: dict[str, str]) -> None:
@@ -95,12 +95,12 @@ class Log(Watcher):
         self._log.warning(printable(notice.text), code=notice.event.code)
 
     def failed(self, peer: Peer, error: Exception) -> None:
-        if self._may_write(peer, logging.ERROR):
+        if self._may_write(peer, INTERNAL_ERROR):
             self._write(INTERNAL_ERROR, exc_info=error, **self._facts(peer))
 
-    def _may_write(self, peer: Peer, level: int) -> bool:
+    def _may_write(self, peer: Peer, event: LogEvent) -> bool:
         """Return whether a line about `peer` is to be written; if not for its number, count it."""
-        if not self._log.is_enabled_for(level):
+        if not self._log.is_enabled_for(LEVELS[event.level]):
             return False
         container = peer.container
         now_ms = int(container.clock.now_ms())

@@ -13,8 +13,9 @@ from broker.net.login_exchange import LoginExchange
 from broker.net.password_checks import PasswordChecks, refusal_of
 from broker.oauth_settings import OAUTHBEARER, TOKEN_MECHANISMS
 from broker.security.account import UsersError
-from broker.security.api_tokens import ISSUER, PREFIX, VALID, ApiToken, ApiTokens, digest_of
+from broker.security.api_tokens import ISSUER, PREFIX, VALID, ApiToken, ApiTokens
 from broker.security.authenticate import is_loopback
+from broker.security.bearer import name_of
 from broker.security.entrance import Entrance
 from broker.security.identity import ADMIN, APPLICATION, FOREVER, Identity
 from broker.security.package_authenticator import GROUP, NamedAuthenticator, VerifiedUser
@@ -297,35 +298,32 @@ class Login(Authenticator):
 
     async def identify_by_token(self, token: str, entrance: Entrance) -> Identity | None:
         """Return the identity that `token` proves. Raise TooManyLogins if it is not checked now."""
-        if token.startswith(PREFIX):
-            return self._identify_by_api_token(token, entrance)
-        tokens = self.tokens
-        if tokens is None:
+        is_own = token.startswith(PREFIX)
+        if not is_own and self.tokens is None:
             return None
-        from broker.net.bearer_login import name_of, verdict_on
-
         source, name = source_of(entrance.host), name_of(token)
         if self.is_throttled(source, name):
             raise TooManyLogins(refusal_of(source))
-        try:
-            identity = self.identity_by_token(await verdict_on(token, tokens), OAUTHBEARER)
-        except LoginRefused:
-            identity = None
+        identity = self._proved_by(token) if is_own else await self._claimed_by(token)
         self.note(source, name, success=identity is not None)
         return identity
 
-    def _identify_by_api_token(self, secret: str, entrance: Entrance) -> Identity | None:
-        """Return the identity that an API token proves. Raise TooManyLogins as above."""
-        # failures count for this token, so that a wrong one does not delay others of its source
-        source, name = source_of(entrance.host), f"token {digest_of(secret)[:16]}"
-        if self.is_throttled(source, name):
-            raise TooManyLogins(refusal_of(source))
-        tokens, token = self.api_tokens, None
-        if tokens is not None:
-            token = tokens.log_in(secret, self.users, int(self._clock.wall_ms()))
-        identity = None if token is None else self._identity_by_api_token(token)
-        self.note(source, name, success=identity is not None)
-        return identity
+    async def _claimed_by(self, token: str) -> Identity | None:
+        """Return the identity that a token of an issuer proves."""
+        from broker.net.bearer_login import verdict_on
+
+        assert self.tokens is not None, "else it was not asked"
+        try:
+            return self.identity_by_token(await verdict_on(token, self.tokens), OAUTHBEARER)
+        except LoginRefused:
+            return None
+
+    def _proved_by(self, secret: str) -> Identity | None:
+        """Return the identity that an API token proves."""
+        if self.api_tokens is None:
+            return None
+        token = self.api_tokens.log_in(secret, self.users, int(self._clock.wall_ms()))
+        return None if token is None else self._identity_by_api_token(token)
 
     def _identity_by_api_token(self, token: ApiToken) -> Identity | None:
         """Return the identity of a valid token; None if its owner may not log in by a token."""

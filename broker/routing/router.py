@@ -5,6 +5,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.clock import Clock
+from broker.log_events import Notice
 from broker.routing.addresses import address as addresses
 from broker.routing.addresses import pattern
 from broker.routing.addresses.address import Address
@@ -425,6 +426,12 @@ class Router:
             raise LimitReached(f"the broker has its {self._bindings_max} bindings")
 
     # -- rounds
+
+    def take_notices(self) -> list[Notice]:
+        """Return the lines for the operator, and forget them."""
+        found = self.notices.copy()
+        self.notices.clear()
+        return found
 
     def pump(self, batch: Batch) -> None:
         """Do what is due, dispatch woken queues until none is left, then let producers go on."""

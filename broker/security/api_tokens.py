@@ -30,6 +30,7 @@ TOKENS_OF_OWNER_MAX: Final = 100
 """Maximum API tokens of one user."""
 
 DAY_S: Final = 24 * 3600
+LIFE_MIN_S: Final = 60
 LIFE_DEFAULT_S: Final = 90 * DAY_S
 LIFE_MAX_S: Final = 10 * 365 * DAY_S
 

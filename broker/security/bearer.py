@@ -7,6 +7,7 @@ error as JSON, and answers it, before the outcome.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 
 from broker.oauth_settings import OAUTHBEARER, TOKEN_BYTES_MAX
@@ -41,6 +42,14 @@ class BearerMessage:
 def looks_like_token(password: str) -> bool:
     """Return whether a password is a signed JWT: three parts, the first of which is an object."""
     return password.startswith("eyJ") and password.count(".") == 2
+
+
+def name_of(token: str) -> str:
+    """Return the name by which failed logins of `token` are counted, if its client sends none.
+
+    Each token has its own, so that a wrong one does not delay others of its source.
+    """
+    return f"token {sha256(token.encode()).hexdigest()[:16]}"
 
 
 def error_challenge(mechanism: str) -> bytes:

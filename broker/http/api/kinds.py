@@ -18,6 +18,7 @@ from broker.management.tokens import TOKEN, TokenRecord
 from broker.management.transactions import TRANSACTION, TransactionRecord
 from broker.management.users import USER, UserRecord
 from broker.routing.queues.node import QUEUE, TOPIC
+from broker.security.api_tokens import ENDED, EXPIRED, VALID
 
 NODE_SETTINGS: Final = (
     *("name", "type", "temporary", "connection", "dead_letter", "expiry"),
@@ -132,7 +133,7 @@ TOKENS: Final = ResourceKind(
         text("owner", "the user to whom it belongs"),
         Parameter(
             name="state",
-            choices=("valid", "expired", "ended"),
+            choices=(VALID, EXPIRED, ENDED),
             description="whether it logs in; one has ended if its owner's password has changed",
         ),
     ),

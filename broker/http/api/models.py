@@ -6,9 +6,8 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from broker.management.tokens import LIFE_MIN_S
 from broker.security.account import ROLES_MAX
-from broker.security.api_tokens import DESCRIPTION_CHARS_MAX, LIFE_MAX_S
+from broker.security.api_tokens import DESCRIPTION_CHARS_MAX, LIFE_MAX_S, LIFE_MIN_S
 
 IDS_MAX: Final = 10_000
 """Maximum messages that one action changes."""

@@ -18,14 +18,21 @@ REPORTS_MAX: Final = 100
 
 
 @final
+class RepeatedLine:
+    """A line that has been written, and its repeats since then."""
+
+    def __init__(self, event: LogEvent) -> None:
+        self.event: Final = event
+        self.repeats: i64 = 0
+
+
+@final
 class Reports(TimerCallback):
     """Writes lines for the operator, each at once and then at most every REPORT_EVERY_MS."""
 
     def __init__(self, context: RoutingContext) -> None:
         self._context: Final = context
-        # repeats of each line since it was last written
-        self._repeats: dict[str, int] = {}
-        self._events: dict[str, LogEvent] = {}
+        self._lines: dict[str, RepeatedLine] = {}
         self._others: i64 = 0
 
     def tell(self, event: LogEvent, line: str) -> None:
@@ -33,16 +40,15 @@ class Reports(TimerCallback):
 
         That is, less than REPORT_EVERY_MS ago.
         """
-        repeats = self._repeats
-        if line in repeats:
-            repeats[line] += 1
-        elif len(repeats) == REPORTS_MAX:
+        known = self._lines.get(line)
+        if known is not None:
+            known.repeats += 1
+        elif len(self._lines) == REPORTS_MAX:
             self._others += 1
         else:
-            if not repeats:
+            if not self._lines:
                 self._arm()
-            repeats[line] = 0
-            self._events[line] = event
+            self._lines[line] = RepeatedLine(event)
             self._context.notices.append(event.notice(line))
 
     def _arm(self) -> None:
@@ -50,15 +56,16 @@ class Reports(TimerCallback):
 
     def due(self, now_ms: i64) -> None:  # noqa: ARG002
         """Write the sums of the last REPORT_EVERY_MS."""
-        repeats, events = self._repeats, self._events
-        self._repeats, self._events = {}, {}
+        lines = self._lines
+        self._lines = {}
         seconds = REPORT_EVERY_MS // 1000
         notices = self._context.notices
-        for line, count in repeats.items():
-            if count > 0:
-                event = self._events[line] = events[line]
-                notices.append(event.notice(f"{line} ({count} more times in {seconds} s)"))
-                self._repeats[line] = 0
+        for line, known in lines.items():
+            if known.repeats > 0:
+                text = f"{line} ({known.repeats} more times in {seconds} s)"
+                notices.append(known.event.notice(text))
+                known.repeats = 0
+                self._lines[line] = known
         if self._others > 0:
             notices.append(
                 REPORTS_LEFT_OUT.notice(
@@ -67,5 +74,5 @@ class Reports(TimerCallback):
                 )
             )
             self._others = 0
-        if self._repeats:
+        if self._lines:
             self._arm()

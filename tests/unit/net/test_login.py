@@ -13,7 +13,7 @@ from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SASL_SYS_TEMP, SaslMecha
 from broker.app import App
 from broker.http.access import Access
 from broker.management.request import Refused
-from broker.net.bearer_login import name_of
+from broker.security.bearer import name_of
 from broker.security.entrance import HTTP, Entrance
 from broker.security.throttle import SPRAY_FAILURES
 from broker.security.users import Users
