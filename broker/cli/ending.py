@@ -35,6 +35,9 @@ EXIT_STATUSES: Final = (
 CLIENT_LIBRARY: Final = ("proton", "cproton")
 """The modules of the client library."""
 
+PROTON_WRAPPER: Final = "proton._wrapper"
+"""The module of the base class of proton's objects."""
+
 ANOTHER_TRY_S: Final = 0.01
 """Seconds until an interrupt that Python had to drop is raised again."""
 
@@ -77,14 +80,16 @@ def errors_told() -> Iterator[None]:
 def _interrupts_kept() -> Iterator[None]:
     """Raise ^C again if it came during a finalizer or a callback from C.
 
-    Python drops an exception there. Proton's objects have both, so a receiver would not stop.
+    Python drops an exception there. Proton's objects have both, so a receiver would not stop. An
+    object of proton that ^C kept from being initialized fails once more, in its finalizer; that
+    tells the user nothing.
     """
     hook = sys.unraisablehook
 
     def unraisable(dropped: UnraisableHookArgs) -> None:
         if dropped.exc_type is KeyboardInterrupt:
             Timer(ANOTHER_TRY_S, os.kill, (os.getpid(), signal.SIGINT)).start()
-        else:
+        elif not _is_of_uninitialized_wrapper(dropped):
             hook(dropped)
 
     sys.unraisablehook = unraisable
@@ -92,6 +97,16 @@ def _interrupts_kept() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = hook
+
+
+def _is_of_uninitialized_wrapper(dropped: UnraisableHookArgs) -> bool:
+    """Return whether the finalizer of a proton object found that the object has no attributes."""
+    finalizer = dropped.object
+    return (
+        dropped.exc_type is KeyError
+        and getattr(finalizer, "__module__", "") == PROTON_WRAPPER
+        and getattr(finalizer, "__name__", "") == "__del__"
+    )
 
 
 def fail(text: str, status: int = EXIT_FAILURE) -> NoReturn:

@@ -32,7 +32,7 @@ STOP_SECONDS: Final = 15
 STRICT: Final = """\
 # Refuses what the defaults allow: a user's name is asked for, and time and room are short.
 idle_time_out_ms = 2000
-handshake_timeout_ms = 2000
+handshake_timeout_ms = 4000
 max_message_size = 1_000_000
 transaction_operations_max = 500
 transaction_timeout_ms = 4000

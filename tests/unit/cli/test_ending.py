@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
+import proton
 import pytest
 import typer
 
@@ -53,6 +54,32 @@ def wait_after(interrupted: Callable[[], object]) -> None:
     with errors_told():
         interrupted()
         threading.Event().wait(SECONDS)
+
+
+class FailsAtItsEnd:
+    """An object whose finalizer fails."""
+
+    def __del__(self) -> None:
+        raise KeyError("_attrs")
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "told"),
+    [
+        pytest.param(lambda: proton.Link.__new__(proton.Link), "", id="of proton, not initialized"),
+        pytest.param(FailsAtItsEnd, "KeyError: '_attrs'", id="of another library"),
+    ],
+)
+def test_a_failed_finalizer_is_told_unless_it_is(
+    unfinished: Callable[[], object], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(
+        sys, "unraisablehook", lambda dropped: seen.append(f"KeyError: {dropped.exc_value}")
+    )
+    with errors_told():
+        unfinished()
+    assert seen == ([told] if told else [])
 
 
 def test_a_missing_client_library_is_told_with_what_to_do() -> None:

@@ -48,7 +48,7 @@ abstract class BrokerTest {
     static final int CLIENT_PATIENCE = 30_000;
 
     /** How long an idle connection must survive: longer than any time-out that the tests ask for. */
-    static final long IDLE_MS = 3_000;
+    static final long IDLE_MS = 5_000;
 
     /** Session mode of Qpid JMS: acknowledge() is for one message. */
     static final int INDIVIDUAL = 101;
