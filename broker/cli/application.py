@@ -36,6 +36,7 @@ from broker.cli.store import store as stores
 from broker.cli.subscriptions import subscriptions
 from broker.cli.tls import tls
 from broker.cli.tokens import tokens
+from broker.cli.top import top
 from broker.cli.users import users
 from broker.compiled import COMPILED, SLOWER, is_compiled
 
@@ -103,6 +104,7 @@ application.command()(backup)
 application.command(epilog=EXIT_STATUSES)(reload)
 application.command(epilog=STATUSES)(doctor)
 application.command(epilog=EXIT_STATUSES)(drain)
+application.command(epilog=EXIT_STATUSES)(top)
 
 
 @application.command()

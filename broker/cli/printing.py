@@ -24,7 +24,7 @@ def print_records(records: Iterable[Record], columns: Sequence[str], *, as_json:
         for record in records:
             print(json_of(record))
     elif sys.stdout.isatty():
-        Console().print(_table(records, columns))
+        Console().print(table(records, columns))
     else:
         print("\t".join(columns))
         for record in records:
@@ -40,11 +40,12 @@ def print_as_they_come(records: Iterable[Record], columns: Sequence[str], *, as_
         print(line, flush=True)
 
 
-def _table(records: Iterable[Record], columns: Sequence[str]) -> Table:
-    table = Table(*[column.replace("_", " ") for column in columns])
+def table(records: Iterable[Record], columns: Sequence[str], *, title: str | None = None) -> Table:
+    """Return a table for a terminal: a row for each record."""
+    rows = Table(*[column.replace("_", " ") for column in columns], title=title)
     for record in records:
-        table.add_row(*[Text(shown(record[column])) for column in columns])
-    return table
+        rows.add_row(*[Text(shown(record[column])) for column in columns])
+    return rows
 
 
 def print_record(record: Record, *, as_json: bool) -> None:

@@ -14,6 +14,9 @@ from broker.cli.ending import EXIT_FAILURE, EXIT_FORBIDDEN, EXIT_NOT_FOUND, Clie
 
 PAGE: Final = 500
 
+SELF_TYPE: Final = "org.amqp.management"
+"""The type of the management node itself."""
+
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 GONE: Final = 410
@@ -115,7 +118,7 @@ class Requests(ABC):
         """Return entities as `page` does, and the one to continue after, None if not reported."""
         body = self.ask(
             "QUERY",
-            "org.amqp.management",
+            SELF_TYPE,
             "self",
             properties={"entityType": kind, "offset": offset, "count": count},
             more={**arguments, **(more or {})},
@@ -124,6 +127,22 @@ class Requests(ABC):
         assert isinstance(names, Sequence)
         assert isinstance(rows, Sequence)
         return [dict(zip(names, row, strict=True)) for row in rows], body.get("next")
+
+    def listed(self, kind: str, sort: str, limit: int, fields: Sequence[str]) -> Sequence[Record]:
+        """Return the first `limit` entities of a kind, at most 500, with the attributes `fields`.
+
+        `sort` is an attribute, with `-` before it for the highest value first.
+        """
+        body = self.ask(
+            "LIST",
+            SELF_TYPE,
+            "self",
+            properties={"entityType": kind},
+            more={"sort": sort, "limit": limit, "fields": list(fields)},
+        )
+        items = body["items"]
+        assert isinstance(items, Sequence)
+        return items
 
     def find(self, kind: str, name: str) -> Record | None:
         """Return the entity of that name, None if there is none."""
