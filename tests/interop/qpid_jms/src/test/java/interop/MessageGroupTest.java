@@ -47,7 +47,14 @@ class MessageGroupTest extends BrokerTest {
 
     private MessageConsumer consumer(int mode, int prefetch) throws JMSException {
         Session session = session(mode, "jms.prefetchPolicy.all=" + prefetch);
-        return session.createConsumer(queue(session));
+        MessageConsumer consumer = session.createConsumer(queue(session));
+        awaitCredit(session);
+        return consumer;
+    }
+
+    /** Waits until the broker has the credit of the session's consumers: Qpid JMS may write it after it returned. */
+    private static void awaitCredit(Session session) throws JMSException {
+        session.createTemporaryQueue().delete();
     }
 
     private MessageConsumer consumer(int prefetch) throws JMSException {
@@ -198,6 +205,8 @@ class MessageGroupTest extends BrokerTest {
         Session second = session(Session.AUTO_ACKNOWLEDGE, "jms.prefetchPolicy.all=1");
         MessageConsumer one = first.createSharedConsumer(topic(first), name());
         MessageConsumer other = second.createSharedConsumer(topic(second), name());
+        awaitCredit(first);
+        awaitCredit(second);
         producer = sending.createProducer(topic(sending));
         sendAll("red 1", "blue 1", "red 2", "blue 2");
         List<String> ones = texts(one, 2);
