@@ -287,6 +287,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/backup.py": "tests/interop/test_command_line_store.py",
     "broker/cli/reload.py": "tests/interop/test_command_line_audit.py",
     "broker/cli/drain.py": "tests/interop/test_qpid_proton_drain.py",
+    "broker/cli/transactions.py": "tests/interop/test_command_line_transactions.py",
     "broker/cli/top.py": "tests/interop/test_command_line_top.py",
     "broker/drain_settings.py": "types; tests/unit/test_settings.py",
     "broker/audit_settings.py": "types; tests/unit/test_settings.py",

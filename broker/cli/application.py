@@ -37,6 +37,7 @@ from broker.cli.subscriptions import subscriptions
 from broker.cli.tls import tls
 from broker.cli.tokens import tokens
 from broker.cli.top import top
+from broker.cli.transactions import transactions
 from broker.cli.users import users
 from broker.compiled import COMPILED, SLOWER, is_compiled
 
@@ -148,6 +149,7 @@ application.add_typer(configuration, name="config")
 application.add_typer(nodes, name="node")
 application.add_typer(connections, name="connection")
 application.add_typer(queued, name="message")
+application.add_typer(transactions, name="transaction")
 application.add_typer(subscriptions, name="subscription")
 application.add_typer(leases, name="lease")
 application.add_typer(sinks, name="sink")
