@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final, cast
 
-from proton import ConnectionException, Link, Message, int32
+from proton import ConnectionException, Link, Message, Timeout, int32
 from proton.reactor import LinkOption
 from proton.utils import BlockingConnection, SendException
 
@@ -59,6 +60,11 @@ class AmqpRequests(Requests):
     def build(self) -> str:
         assert self._connection.conn is not None, "the connection is open"
         return str((self._connection.conn.remote_properties or {}).get(BUILD, ""))
+
+    def pause(self, seconds: float) -> None:
+        # the wait sends heartbeats, and raises an error if the broker ends the connection
+        with suppress(Timeout):
+            self._connection.wait(lambda: False, timeout=seconds)
 
     def connection_has_ended(self) -> bool:
         try:

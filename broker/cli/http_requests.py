@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -119,6 +120,10 @@ class HttpRequests(Requests):
             return str(self.ask("READ", "broker", "broker")["build"])
         except RefusalError:
             return ""  # the user may not view metrics
+
+    def pause(self, seconds: float) -> None:
+        self._connection.close()  # the next request opens it again
+        time.sleep(seconds)
 
     def connection_has_ended(self) -> bool:
         try:

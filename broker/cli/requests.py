@@ -57,6 +57,10 @@ class Requests(ABC):
     def connection_has_ended(self) -> bool:
         """Ask the broker for its state; return whether it is not reached any more instead."""
 
+    @abstractmethod
+    def pause(self, seconds: float) -> None:
+        """Send no request for `seconds`, without being taken for a client that has gone."""
+
     def ask(
         self,
         operation: str,

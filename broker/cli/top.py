@@ -87,7 +87,7 @@ def _figures(broker: Requests, sort: Sort, limit: int, interval_s: float) -> Ite
 
     before = _read(broker, sort, limit)
     while True:
-        time.sleep(interval_s)
+        broker.pause(interval_s)
         after = _read(broker, sort, limit)
         yield figures_of(before, after, sort=sort.value, limit=limit)
         before = after

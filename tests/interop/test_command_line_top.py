@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from proton import Message
 
-from tests.interop.broker_process import Broker
+from tests.interop.broker_process import Broker, BrokerProcess
 from tests.interop.proton_peer import Peer
 from tests.interop.test_qpid_proton_outcomes import take_all
 from tests.interop.typed import SECONDS, Client
 
 pytestmark = pytest.mark.requirement("OPS-18")
 
+IMPATIENT = "idle_time_out_ms = 1000\n[http]\nport = 0\nsilence_max_ms = 1000\n"
 INTERVAL = ("--interval", "0.2")
 
 
 @pytest.fixture
 def client(broker: Broker) -> Client:
     return Client(broker.url)
+
+
+@pytest.fixture
+def impatient(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """Yield a broker that closes connections which are silent for a second."""
+    process = BrokerProcess(tmp_path, settings=IMPATIENT)
+    yield process
+    assert process.stop() == 0
 
 
 def test_the_figures_of_one_interval(client: Client, address: str) -> None:
@@ -42,6 +53,15 @@ def test_the_figures_of_one_interval(client: Client, address: str) -> None:
     assert link["unsettled"] >= 1
     assert figures["broker"]["state"] == "running"
     assert figures["broker"]["received_rate"] >= 0
+
+
+@pytest.mark.parametrize("scheme", ["amqp", "http"])
+def test_an_interval_longer_than_the_broker_waits_for_a_silent_client(
+    impatient: BrokerProcess, scheme: str
+) -> None:
+    url = impatient.url if scheme == "amqp" else impatient.http_url
+    printed = Client(url).prints("top", "--once", "--json", "--interval", "2")
+    assert json.loads(printed)["broker"]["state"] == "running"
 
 
 def test_a_terminal_sees_tables(client: Client, address: str) -> None:
