@@ -35,6 +35,8 @@ NEED_PROTON: Final = {
     "test_command_line_held.py",
     "test_command_line_management.py",
     "test_command_line_tls.py",
+    "test_command_line_top.py",
+    "test_command_line_transactions.py",
     "test_command_line_users.py",
     "test_jms_over_http.py",
     "test_qpid_jms_mapping.py",
