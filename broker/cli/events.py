@@ -117,12 +117,8 @@ def _events(
 ) -> Iterator[Record]:
     """Yield the events that match `chosen`, page by page; if `follow`, without end."""
     while True:
-        body = broker.ask(
-            "QUERY",
-            "org.amqp.management",
-            "self",
-            properties={"entityType": "events", "count": PAGE},
-            more={**chosen, "behind": behind},
+        body = broker.ask_for(
+            "QUERY", "events", properties={"count": PAGE}, more={**chosen, "behind": behind}
         )
         names, rows, on = body["attributeNames"], body["results"], body["next"]
         assert isinstance(names, list)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-Record = Mapping[str, object]
+if TYPE_CHECKING:
+    from broker.cli.requests import Record
 
 QUEUE_FIELDS: Final = ("name", "messages", "acquired", "consumers", "producers", "published")
 LINK_FIELDS: Final = (
@@ -30,7 +31,10 @@ RATES: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerReading:
-    """The records of a broker at one time; `at_s` is in seconds of a steady clock."""
+    """The records of a broker at one time; `at_s` is in seconds of a steady clock.
+
+    Records of queues have the attributes QUEUE_FIELDS, those of links LINK_FIELDS.
+    """
 
     at_s: float
     broker: Record
@@ -61,7 +65,7 @@ def figures_of(before: BrokerReading, after: BrokerReading, *, sort: str, limit:
     published_before = {str(each["name"]): each["published"] for each in before.queues}
     queues = [
         {
-            **{name: each[name] for name in QUEUE_FIELDS},
+            **each,
             "rate": _rate(published_before.get(str(each["name"])), each["published"], elapsed_s),
         }
         for each in after.queues
@@ -80,7 +84,7 @@ def figures_of(before: BrokerReading, after: BrokerReading, *, sort: str, limit:
             },
         },
         queues=queues[:limit],
-        links=[{name: each[name] for name in LINK_FIELDS} for each in links[:limit]],
+        links=links[:limit],
     )
 
 

@@ -89,6 +89,18 @@ class Requests(ABC):
         body = self.send(asked, given)
         return body if isinstance(body, dict) else {"": body}
 
+    def ask_for(
+        self,
+        operation: str,
+        kind: str,
+        *,
+        properties: Mapping[str, object] | None = None,
+        more: Mapping[str, object] | None = None,
+    ) -> Record:
+        """Ask the management node itself about entities of a kind, as `ask` asks."""
+        asked = {"entityType": kind, **(properties or {})}
+        return self.ask(operation, SELF_TYPE, "self", properties=asked, more=more)
+
     def records(
         self, kind: str, *, limit: int | None = None, **arguments: object
     ) -> Iterator[Record]:
@@ -120,11 +132,10 @@ class Requests(ABC):
         **arguments: object,
     ) -> tuple[list[Record], object]:
         """Return entities as `page` does, and the one to continue after, None if not reported."""
-        body = self.ask(
+        body = self.ask_for(
             "QUERY",
-            SELF_TYPE,
-            "self",
-            properties={"entityType": kind, "offset": offset, "count": count},
+            kind,
+            properties={"offset": offset, "count": count},
             more={**arguments, **(more or {})},
         )
         names, rows = body["attributeNames"], body["results"]
@@ -137,12 +148,8 @@ class Requests(ABC):
 
         `sort` is an attribute, with `-` before it for the highest value first.
         """
-        body = self.ask(
-            "LIST",
-            SELF_TYPE,
-            "self",
-            properties={"entityType": kind},
-            more={"sort": sort, "limit": limit, "fields": list(fields)},
+        body = self.ask_for(
+            "LIST", kind, more={"sort": sort, "limit": limit, "fields": list(fields)}
         )
         items = body["items"]
         assert isinstance(items, Sequence)

@@ -7,19 +7,19 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
 
+from broker.cli.figures import LINK_FIELDS, QUEUE_FIELDS, BrokerReading, Figures, figures_of
 from broker.cli.managing import BrokerAt, Json, at_broker
+from broker.cli.printing import json_of, shown, table
+from broker.cli.requests import PAGE, Requests
 
-if TYPE_CHECKING:
-    from rich.console import Group
-
-    from broker.cli.figures import BrokerReading, Figures
-    from broker.cli.requests import Requests
-
-READ_MAX: Final = 500
+READ_MAX: Final = PAGE
 """Maximum queues of a reading: one page of a list."""
 
 QUEUE_COLUMNS: Final = (
@@ -83,8 +83,6 @@ def top(
 
 def _figures(broker: Requests, sort: Sort, limit: int, interval_s: float) -> Iterator[Figures]:
     """Yield the figures of each interval, without end."""
-    from broker.cli.figures import figures_of
-
     before = _read(broker, sort, limit)
     while True:
         broker.pause(interval_s)
@@ -94,8 +92,6 @@ def _figures(broker: Requests, sort: Sort, limit: int, interval_s: float) -> Ite
 
 
 def _read(broker: Requests, sort: Sort, limit: int) -> BrokerReading:
-    from broker.cli.figures import LINK_FIELDS, QUEUE_FIELDS, BrokerReading
-
     state = broker.ask("READ", "broker", "broker")
     at_s = time.monotonic()
     return BrokerReading(
@@ -107,10 +103,6 @@ def _read(broker: Requests, sort: Sort, limit: int) -> BrokerReading:
 
 
 def _print(figures: Figures, *, as_json: bool) -> None:
-    from rich.console import Console
-
-    from broker.cli.printing import json_of
-
     if as_json:
         print(json_of(asdict(figures)), flush=True)
     else:
@@ -122,21 +114,12 @@ def _print(figures: Figures, *, as_json: bool) -> None:
 
 def _show(every: Iterator[Figures]) -> None:
     """Show the newest figures on the whole screen of the terminal until ^C."""
-    from rich.live import Live
-    from rich.text import Text
-
     with Live(Text("reading …"), screen=True, auto_refresh=False) as live:
         for figures in every:
             live.update(_page(figures), refresh=True)
 
 
 def _page(figures: Figures) -> Group:
-    from rich.console import Group
-    from rich.text import Text
-
-    from broker.cli.figures import LINK_FIELDS
-    from broker.cli.printing import shown, table
-
     head = [
         "   ".join(f"{name.replace('_', ' ')} {shown(figures.broker[name])}" for name in line)
         for line in HEAD
