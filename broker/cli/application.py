@@ -27,6 +27,7 @@ from broker.cli.ending import EXIT_STATUSES, fail
 from broker.cli.events import events
 from broker.cli.explain import explain
 from broker.cli.leases import leases
+from broker.cli.load.command import load
 from broker.cli.messages import browse, receive, send
 from broker.cli.nodes import nodes
 from broker.cli.queued import queued
@@ -106,6 +107,7 @@ application.command(epilog=EXIT_STATUSES)(reload)
 application.command(epilog=STATUSES)(doctor)
 application.command(epilog=EXIT_STATUSES)(drain)
 application.command(epilog=EXIT_STATUSES)(top)
+application.command(epilog=EXIT_STATUSES)(load)
 
 
 @application.command()

@@ -377,14 +377,14 @@ def connected(
         reason = why_refused(url, told, timeout_s, tls=used) if connection is None else None
         text = reason or told
         raise ClientError(
-            f"{place}: {text}", _status(text, connected=connection is not None)
+            f"{place}: {text}", exit_status_of(text, connected=connection is not None)
         ) from None
     finally:
         if connection is not None:
             _close(connection)
 
 
-def _status(text: str, *, connected: bool) -> int:
+def exit_status_of(text: str, *, connected: bool) -> int:
     """Return the exit status for an error of a connection, that was open if `connected`."""
     if UNAUTHORIZED in text:
         return EXIT_FORBIDDEN
@@ -395,17 +395,36 @@ def _status(text: str, *, connected: bool) -> int:
 
 def _tls_options(tls: ClientTls, *, has_user: bool) -> dict[str, Any]:
     """Return Proton's options for `tls`. Raise ClientTlsError if a file cannot be used."""
+    options: dict[str, Any] = {"ssl_domain": domain_of(tls)}
+    mechanism = mechanism_of(tls, has_user=has_user)
+    if mechanism is not None:
+        options["allowed_mechs"] = mechanism
+    return options
+
+
+def domain_of(tls: ClientTls) -> SSLDomain:
+    """Return the authorities and certificates of `tls` as Proton takes them.
+
+    Raise ClientTlsError if a file cannot be used.
+    """
     tls.context()  # Proton would call each wrong file an SSL failure
     domain = SSLDomain(SSLDomain.MODE_CLIENT)
     if tls.ca is not None:
         domain.set_trusted_ca_db(str(tls.ca))
     domain.set_peer_authentication(SSLDomain.VERIFY_PEER_NAME)
-    options: dict[str, Any] = {"ssl_domain": domain}
     if tls.cert is not None:
         domain.set_credentials(str(tls.cert), str(tls.key_file()), None)
-        # Proton prefers EXTERNAL to the user that the URL names
-        options["allowed_mechs"] = PLAIN if has_user else EXTERNAL
-    return options
+    return domain
+
+
+def mechanism_of(tls: ClientTls, *, has_user: bool) -> str | None:
+    """Return the only SASL mechanism to log in with, None if Proton may choose.
+
+    Proton prefers EXTERNAL to the user that the URL names.
+    """
+    if tls.cert is None:
+        return None
+    return PLAIN if has_user else EXTERNAL
 
 
 def _close(connection: BlockingConnection) -> None:

@@ -33,6 +33,7 @@ NEED_PROTON: Final = {
     "test_command_line.py",
     "test_command_line_doctor.py",
     "test_command_line_held.py",
+    "test_command_line_load.py",
     "test_command_line_management.py",
     "test_command_line_tls.py",
     "test_command_line_top.py",
