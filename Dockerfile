@@ -33,7 +33,8 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     tools/bin/pip install --no-cache-dir --require-hashes -r requirements-build.txt; \
     tools/bin/pip wheel --no-cache-dir --require-hashes --no-deps --no-build-isolation \
         -w wheels -r requirements-http.txt \
-        -r requirements-client.txt -r requirements-postgresql.txt -r requirements-oauth.txt "$@"; \
+        -r requirements-client.txt -r requirements-postgresql.txt -r requirements-oauth.txt \
+        -r requirements-otel.txt "$@"; \
     tools/bin/pip --python /opt/jms-broker/bin/python install --no-deps --no-index wheels/*.whl
 
 # What .dockerignore lets in, and no more.

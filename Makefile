@@ -168,6 +168,7 @@ pins: $(STAMPS)/runtime
 	$(PIP_COMPILE) --extra arrow -c requirements-build.txt -c requirements-http.txt -o requirements-arrow.txt
 	$(PIP_COMPILE) --extra postgresql -c requirements-build.txt -o requirements-postgresql.txt
 	$(PIP_COMPILE) --extra oauth -c requirements-build.txt -o requirements-oauth.txt
+	$(PIP_COMPILE) --extra otel -c requirements-build.txt -c requirements-oauth.txt -o requirements-otel.txt
 	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-arrow.txt \
 		-c requirements-client.txt -o requirements-spark.txt
 	mkdir -p build && echo 'pyspark<4.3' >build/oldest.txt

@@ -18,7 +18,14 @@ from broker.large_body_store import LargeBodyStore
 from broker.links.authenticator import Authenticator
 from broker.links.container import Container, Watcher
 from broker.links.service import Service
-from broker.log_events import DAMAGED_MESSAGES, KEYS_NOT_READ, SPRAYED, STORE_NOTICE, USER_DAMAGED
+from broker.log_events import (
+    DAMAGED_MESSAGES,
+    KEYS_NOT_READ,
+    SPANS_LOST,
+    SPRAYED,
+    STORE_NOTICE,
+    USER_DAMAGED,
+)
 from broker.management.configuration import ConfigurationSource
 from broker.management.management import Management
 from broker.management.user_changes import UserChanges
@@ -35,6 +42,7 @@ from broker.parts import (
     audit_watcher,
     authenticator_of,
     declare,
+    exporter_of,
     http_of,
     limits_of,
     log_watcher,
@@ -42,6 +50,7 @@ from broker.parts import (
     router_of,
     settle_login,
     store_of,
+    tracer_of,
 )
 from broker.restore import restore
 from broker.routing.credit.disk_guard import DiskGuard
@@ -95,8 +104,15 @@ class App:
         self.journal = Journal(self.store, clock, hold_us=hold_us, stats=self.stats)
         self.accounts: Final = StoredAccounts(self.store, self.journal)
         self.api_tokens: Final = StoredTokens(self.store, self.journal)
+        self._spans: Final = exporter_of(settings, self.stats, self._tell_lost_spans)
+        self._tracer: Final = tracer_of(self._spans, self.journal, clock=clock, observer=observer)
         router = router_of(
-            settings, self.store, self.journal, clock=clock, stats=self.stats, observer=observer
+            settings,
+            self.store,
+            self.journal,
+            clock=clock,
+            stats=self.stats,
+            observer=observer if self._tracer is None else self._tracer,
         )
         self.container = self._container(
             router,
@@ -154,6 +170,9 @@ class App:
         self.login.tell_spray = self._tell_spray
         self.login.api_tokens = self.api_tokens.tokens
         return self.login
+
+    def _tell_lost_spans(self, text: str) -> None:
+        self.container.watcher.noticed(SPANS_LOST.notice(text))
 
     def _tell_spray(self, user: str, failures: int) -> None:
         text = f"{failures} logins of user {user!r} have failed within an hour: is it attacked?"
@@ -228,6 +247,8 @@ class App:
             self._working.append(task)
         if self.contents is not None:
             self.contents.start(self.container.run_round)
+        if self._spans is not None:
+            self._spans.start()
         if self.http is not None:
             await self.http.start()
         if self.login is not None:
@@ -285,6 +306,8 @@ class App:
         self.stats.quarantined = found
 
     def _after_commit(self) -> None:
+        if self._tracer is not None:
+            self._tracer.committed()
         disk_guard = self.container.router.credit_policy.disk_guard
         if disk_guard is not None and not disk_guard.is_short and self.store.is_full():
             disk_guard.look()  # the commit used the room of the ballast, which is gone now
@@ -358,6 +381,8 @@ class App:
                 self.failure = StoreError("the store did not answer: what was sent is in doubt")
         self.accounts.close("the broker is stopping")
         await self.store.close()
+        if self._spans is not None:
+            await asyncio.to_thread(self._spans.stop)
         await self._end_answers()
         self.container.audit.record(self._event("broker.stopped"))
         await self.container.audit.close()

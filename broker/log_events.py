@@ -300,5 +300,14 @@ AUDIT_NOTICE: Final = LogEvent(
     "Make room in the folder of the audit, or let the broker write there.",
 )
 
+# -- traces
+
+SPANS_LOST: Final = LogEvent(
+    "TRC-001",
+    "spans of traced messages were lost",
+    "Start the collector that `tracing.endpoint` names, or correct the setting. The text has the"
+    " collector's reason; it comes once a minute at most.",
+)
+
 LOG_EVENTS: Final = [each for each in list(globals().values()) if isinstance(each, LogEvent)]
 """All kinds, in the order of their declaration."""

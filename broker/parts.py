@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from broker import __version__
 from broker.amqp.limits import FRAME_BEFORE_OPEN, FRAME_OF_TOKEN_LOGIN, Limits
 from broker.audit.audit import Audit
 from broker.clock import Clock
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from broker.management.management import Management
     from broker.net.token_logins import TokenLogins
     from broker.security.package_authenticator import NamedAuthenticator
+    from broker.tracing.message_tracer import MessageTracer
+    from broker.tracing.span_exporter import SpanExporter
 
 Notice: TypeAlias = Callable[[str], None]
 
@@ -256,6 +259,46 @@ def audit_messages(settings: Settings, container: Container) -> None:
     except PatternError as error:
         raise SettingsError(f"audit.messages: {error}") from None
     container.router.context.observer_choice = chosen
+
+
+def exporter_of(
+    settings: Settings, stats: Stats, tell: Callable[[str], None]
+) -> SpanExporter | None:
+    """Return what sends spans to the collector of the settings, None if there is none.
+
+    `tell` is called with a text for the log. Raise SettingsError without the extra.
+    """
+    if settings.tracing.endpoint is None:
+        return None
+    try:
+        from broker.tracing.otlp import OtlpSink
+        from broker.tracing.span_exporter import SpanExporter
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        raise SettingsError(
+            f"tracing.endpoint is set, and {missing} is not installed: pip install"
+            " 'jms-broker[otel]'"
+        ) from None
+    sink = OtlpSink(str(settings.tracing.endpoint), settings.tracing.service_name, __version__)
+    return SpanExporter(sink, stats, tell)
+
+
+def tracer_of(
+    exporter: SpanExporter | None,
+    journal: Journal,
+    *,
+    clock: Clock,
+    observer: QueueObserver | None,
+) -> MessageTracer | None:
+    """Return the observer of queues that makes spans and passes events on to `observer`.
+
+    None without an exporter.
+    """
+    if exporter is None:
+        return None
+    from broker.tracing.message_tracer import MessageTracer
+
+    return MessageTracer(clock, journal, exporter, observer)
 
 
 def audit_watcher(watcher: Watcher, audit: Audit) -> Watcher:

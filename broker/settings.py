@@ -49,6 +49,7 @@ from broker.settings_errors import (
 )
 from broker.settings_files import UnreadableFile, WrittenSettings, read_files, secrets_of
 from broker.tls_settings import TlsSettings
+from broker.tracing_settings import TracingSettings
 
 OTHER_VARIABLES: Final = frozenset(
     {"JMS_BROKER_CONFIG", "JMS_BROKER_URL", "JMS_BROKER_CA", "JMS_BROKER_CERT", "JMS_BROKER_KEY"}
@@ -205,6 +206,7 @@ class Settings(GeneralAddressSettings):
     http: HttpSettings = HttpSettings()
     audit: AuditSettings = AuditSettings()
     drain: DrainSettings = DrainSettings()
+    tracing: TracingSettings = TracingSettings()
     log: LogSettings = LogSettings()
     address: tuple[AddressSettings, ...] = ()
     queue: tuple[NodeSettings, ...] = ()
@@ -383,6 +385,7 @@ TABLES: Final[Mapping[str, type[BaseModel]]] = {
     "oauth": OauthSettings,
     "audit": AuditSettings,
     "drain": DrainSettings,
+    "tracing": TracingSettings,
 }
 """The tables whose settings are environment variables, too."""
 

@@ -197,6 +197,9 @@ class Stats:
         self.moved_over_limit: i64 = 0
         self.auto_deleted: i64 = 0
         self.disk_full: i64 = 0
+        self.spans_exported: i64 = 0
+        self.spans_dropped: i64 = 0
+        self.spans_failed: i64 = 0
 
     def listener(self, name: str) -> ListenerStats:
         """Return the totals of a listener, made if they are missing."""
@@ -259,4 +262,7 @@ class Stats:
             "moved_over_limit": self.moved_over_limit,
             "auto_deleted": self.auto_deleted,
             "disk_full": self.disk_full,
+            "spans_exported": self.spans_exported,
+            "spans_dropped": self.spans_dropped,
+            "spans_failed": self.spans_failed,
         }

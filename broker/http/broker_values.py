@@ -47,6 +47,11 @@ def counters(stats: Stats) -> Values:
         "messages_expired_total": {(): stats.expired},
         "messages_unroutable_total": _counted(stats.by.unroutable),
         "messages_duplicate_total": {(): stats.duplicates},
+        "spans_total": {
+            ("exported",): stats.spans_exported,
+            ("dropped",): stats.spans_dropped,
+            ("failed",): stats.spans_failed,
+        },
         "message_bytes_total": {("in",): stats.published_bytes},
         "connections_refused_total": _counted(stats.by.connections_refused),
         "connections_over_limit_total": {(): stats.connections_over_limit},

@@ -72,6 +72,13 @@ BROKER: Final = (
     ),
     Metric("messages_duplicate_total", COUNTER, "Messages found to be repeats by their ids"),
     Metric(
+        "spans_total",
+        COUNTER,
+        "Spans of traced messages: `exported`; `dropped`, since too many waited; `failed`, since"
+        " the collector did not take them",
+        ("result",),
+    ),
+    Metric(
         "message_bytes_total",
         COUNTER,
         "Bytes of the messages that queues and topics took",

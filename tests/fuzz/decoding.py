@@ -47,6 +47,7 @@ from broker.amqp.terminus import read_coordinator, read_source, read_target
 from broker.amqp.transfer import Disposition, Transfer
 from broker.jms import MappingError, Profile, decode, encode
 from broker.message import read_message
+from broker.tracing.trace_context import sampled_context
 from tests.conformance.frames import READERS, Body
 from tests.support.clock import SimulatedClock
 
@@ -68,6 +69,8 @@ COMPOSITES: Final[dict[int, Callable[[bytes, int, int], Body]]] = {
     ERROR: read_error,
 }
 CODES: Final = list(COMPOSITES)
+
+TRACE_DIGITS: Final = 32 + 16
 
 KEYS: Final = [b"x-opt-jms-dest", b"x-opt-jms-msg-type", b"k", b""]
 
@@ -251,6 +254,8 @@ def _kept(found: Sections, data: bytes) -> None:
         message = read_message(found, data, SimulatedClock())
     except Fault:  # the message is refused: its delivery time or its group is invalid
         return
+    context = sampled_context(message)
+    assert context is None or len(context.trace_id) + len(context.span_id) == TRACE_DIGITS
     out = BytesWriter()
     put_header(
         out,

@@ -33,6 +33,7 @@ from tests.support.frames import (
     raw_frame,
     sasl_frame,
 )
+from tests.support.traces import traced_bytes
 from tests.wire.golden_attaches import ATTACHES
 from tests.wire.golden_forms import FORMS
 from tests.wire.golden_frames import FRAMES
@@ -60,7 +61,12 @@ def decoder() -> list[bytes]:
 
 
 def sections() -> list[bytes]:
-    return [*(each.data for each in MESSAGES), message(durable=True, priority=9, ttl=5), DESCRIBED]
+    return [
+        *(each.data for each in MESSAGES),
+        message(durable=True, priority=9, ttl=5),
+        traced_bytes(),
+        DESCRIBED,
+    ]
 
 
 def deep_values() -> list[bytes]:

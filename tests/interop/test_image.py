@@ -180,6 +180,7 @@ def test_what_the_wheel_is_built_from_reaches_the_build_and_nothing_else_does() 
         "requirements-client.txt",
         "requirements-postgresql.txt",
         "requirements-oauth.txt",
+        "requirements-otel.txt",
         "broker/app.py",
         "jms_broker.py",
         "pyspark_amqp/jobs/archive.py",

@@ -103,6 +103,31 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.requirement("OPS-09")
+def test_without_opentelemetry_it_says_what_to_install() -> None:
+    program = (
+        "import sys; sys.modules['opentelemetry'] = None\n"
+        "from broker.parts import exporter_of; from broker.settings import given_settings\n"
+        "from broker.stats import Stats\n"
+        "tracing = {'endpoint': 'http://127.0.0.1:4318/v1/traces'}\n"
+        "exporter_of(given_settings(tracing=tracing), Stats(), print)"
+    )
+    errors = run(program).stderr
+    assert "SettingsError: tracing.endpoint is set, and opentelemetry is not installed" in errors
+    assert "pip install 'jms-broker[otel]'" in errors
+
+
+@pytest.mark.requirement("OPS-09")
+def test_a_broker_without_traces_imports_nothing_of_them() -> None:
+    program = (
+        "import sys; from broker.app import App; from broker.settings import given_settings\n"
+        "App(given_settings(store='memory'))\n"
+        "print([each for each in sys.modules"
+        " if each.startswith(('opentelemetry', 'broker.tracing.'))])"
+    )
+    assert run(program).stdout == "[]\n"
+
+
 @pytest.mark.requirement("SEC-07")
 def test_without_joserfc_it_says_what_to_install() -> None:
     program = (

@@ -40,6 +40,7 @@ NEED_RESTART = {
         "http",
         "audit",
         "authenticator",
+        "tracing",
     ),
     *("disk_ballast", "memory_max", "address_prefixes"),
     *("pacing_backlog", "paging_window", "connection_loss_grace_ms", "event_log_max_events"),

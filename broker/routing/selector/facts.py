@@ -170,6 +170,13 @@ class Facts:
             return None
         return take_value(self.message.encoded, at, self._found().end, 1)[0]
 
+    def annotation(self, key: bytes) -> object:
+        """Return the AMQP value of the message annotation of that name; None if absent.
+
+        Raise Fault if it cannot be read.
+        """
+        return self._found().annotation(self.message.encoded, key)
+
     def _look_up(self, key: bytes) -> object:
         return scalar(self.application_value(key))
 

@@ -188,6 +188,7 @@ NO_LIMITS: Final = {
         "dead_letter_properties",
         "auto_delete_after_ms",
         "deliver_before_commit",
+        "tracing",
         "paging_window",
         "store_loss_grace_ms",
         "event_log",
