@@ -65,6 +65,7 @@ from storage.api import StoreError
 
 if TYPE_CHECKING:
     from broker.http.server import HttpServer
+    from broker.tracing.message_tracer import MessageTracer
 
 PRODUCT: Final = "jms-broker"
 
@@ -105,15 +106,8 @@ class App:
         self.accounts: Final = StoredAccounts(self.store, self.journal)
         self.api_tokens: Final = StoredTokens(self.store, self.journal)
         self._spans: Final = exporter_of(settings, self.stats, self._tell_lost_spans)
-        self._tracer: Final = tracer_of(self._spans, self.journal, clock=clock, observer=observer)
-        router = router_of(
-            settings,
-            self.store,
-            self.journal,
-            clock=clock,
-            stats=self.stats,
-            observer=observer if self._tracer is None else self._tracer,
-        )
+        self._tracer: MessageTracer | None = None
+        router = self._router(clock, observer)
         self.container = self._container(
             router,
             authenticator or self._own_login(),
@@ -139,6 +133,20 @@ class App:
         self.http = self._http_server(management)
         self._working: list[asyncio.Task[None]] = []
         self._beside: Final[set[asyncio.Task[None]]] = set()
+
+    def _router(self, clock: Clock, observer: QueueObserver | None) -> Router:
+        if self._spans is not None:
+            self._tracer = observer = tracer_of(
+                self._spans, self.journal, clock=clock, observer=observer
+            )
+        return router_of(
+            self.settings,
+            self.store,
+            self.journal,
+            clock=clock,
+            stats=self.stats,
+            observer=observer,
+        )
 
     def _container(
         self, router: Router, authenticator: Authenticator, watcher: Watcher, *, clock: Clock

@@ -268,7 +268,8 @@ def exporter_of(
 
     `tell` is called with a text for the log. Raise SettingsError without the extra.
     """
-    if settings.tracing.endpoint is None:
+    chosen = settings.tracing
+    if chosen.endpoint is None:
         return None
     try:
         from broker.tracing.otlp import OtlpSink
@@ -279,26 +280,18 @@ def exporter_of(
             f"tracing.endpoint is set, and {missing} is not installed: pip install"
             " 'jms-broker[otel]'"
         ) from None
-    sink = OtlpSink(str(settings.tracing.endpoint), settings.tracing.service_name, __version__)
-    return SpanExporter(sink, stats, tell)
+    sink = OtlpSink(str(chosen.endpoint), chosen.service_name, __version__)
+    return SpanExporter(sink, stats.spans, tell)
 
 
 def tracer_of(
-    exporter: SpanExporter | None,
-    journal: Journal,
-    *,
-    clock: Clock,
-    observer: QueueObserver | None,
-) -> MessageTracer | None:
-    """Return the observer of queues that makes spans and passes events on to `observer`.
-
-    None without an exporter.
-    """
-    if exporter is None:
-        return None
+    exporter: SpanExporter, journal: Journal, *, clock: Clock, observer: QueueObserver | None
+) -> MessageTracer:
+    """Return the observer of queues that makes spans, and passes all events on to `observer`."""
+    # a broker without traces is spared the module
     from broker.tracing.message_tracer import MessageTracer
 
-    return MessageTracer(clock, journal, exporter, observer)
+    return MessageTracer(clock, journal, exporter, others=observer)
 
 
 def audit_watcher(watcher: Watcher, audit: Audit) -> Watcher:

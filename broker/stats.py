@@ -142,6 +142,16 @@ class Measurements:
 
 
 @final
+class SpanTotals:
+    """Spans of traced messages: those the collector has, those dropped, and those it refused."""
+
+    def __init__(self) -> None:
+        self.exported: i64 = 0
+        self.dropped: i64 = 0
+        self.failed: i64 = 0
+
+
+@final
 class Stats:
     """Totals since the start, one instance per broker. Every counter only grows.
 
@@ -152,6 +162,7 @@ class Stats:
         self.listeners: Final[dict[str, ListenerStats]] = {}
         self.by: Final = Breakdowns()
         self.measured: Final = Measurements()
+        self.spans: Final = SpanTotals()
         self.connections_opened: i64 = 0
         self.connections_closed: i64 = 0
         self.connections_refused: i64 = 0
@@ -197,9 +208,6 @@ class Stats:
         self.moved_over_limit: i64 = 0
         self.auto_deleted: i64 = 0
         self.disk_full: i64 = 0
-        self.spans_exported: i64 = 0
-        self.spans_dropped: i64 = 0
-        self.spans_failed: i64 = 0
 
     def listener(self, name: str) -> ListenerStats:
         """Return the totals of a listener, made if they are missing."""
@@ -262,7 +270,4 @@ class Stats:
             "moved_over_limit": self.moved_over_limit,
             "auto_deleted": self.auto_deleted,
             "disk_full": self.disk_full,
-            "spans_exported": self.spans_exported,
-            "spans_dropped": self.spans_dropped,
-            "spans_failed": self.spans_failed,
         }

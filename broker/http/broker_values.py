@@ -48,9 +48,9 @@ def counters(stats: Stats) -> Values:
         "messages_unroutable_total": _counted(stats.by.unroutable),
         "messages_duplicate_total": {(): stats.duplicates},
         "spans_total": {
-            ("exported",): stats.spans_exported,
-            ("dropped",): stats.spans_dropped,
-            ("failed",): stats.spans_failed,
+            ("exported",): stats.spans.exported,
+            ("dropped",): stats.spans.dropped,
+            ("failed",): stats.spans.failed,
         },
         "message_bytes_total": {("in",): stats.published_bytes},
         "connections_refused_total": _counted(stats.by.connections_refused),

@@ -83,6 +83,7 @@ class MessageTracer(QueueObserver):
         clock: Clock,
         journal: Journal,
         spans: SpanReceiver,
+        *,
         others: QueueObserver | None,
     ) -> None:
         self._spans: Final = spans
@@ -109,7 +110,7 @@ class MessageTracer(QueueObserver):
     def admitted(self, entry: QueueEntry, deliver_at_ms: i64, batch: Batch) -> None:
         context = _context_of(entry)
         if context is not None:
-            self._admit(entry, context, deliver_at_ms, batch)
+            self._admit(entry, context, batch, is_scheduled=deliver_at_ms > 0)
         if self._others is not None:
             self._others.admitted(entry, deliver_at_ms, batch)
 
@@ -127,7 +128,7 @@ class MessageTracer(QueueObserver):
         traced = self._ready.get(place)
         if traced is not None:
             outcome, reason = settlement_of(entry, disposal, cause)
-            self._end_delivery(entry, traced, outcome, reason)
+            self._end_delivery(entry, traced, outcome, reason=reason)
             traced.ready_us, traced.delivered_us = int(self._clock.wall_us()), 0
             if disposal in LEAVES_QUEUE:
                 del self._ready[place]
@@ -138,7 +139,7 @@ class MessageTracer(QueueObserver):
         traced = self._scheduled.pop(entry, None) or self._ready.pop(place_of(entry), None)
         # a dead-lettered message has the span of the delivery that failed
         if traced is not None and kind != DEAD_LETTERED:
-            self._end_delivery(entry, traced, kind, reason)
+            self._end_delivery(entry, traced, kind, reason=reason)
         if self._others is not None:
             self._others.departed(entry, kind, batch, reason=reason)
 
@@ -155,7 +156,7 @@ class MessageTracer(QueueObserver):
     # -- messages
 
     def _admit(
-        self, entry: QueueEntry, context: TraceContext, deliver_at_ms: i64, batch: Batch
+        self, entry: QueueEntry, context: TraceContext, batch: Batch, *, is_scheduled: bool
     ) -> None:
         now_us = int(self._clock.wall_us())
         traced = self._scheduled.pop(entry, None)
@@ -170,7 +171,7 @@ class MessageTracer(QueueObserver):
         traced.ready_us = now_us
         if not self._has_room():
             return
-        if deliver_at_ms > 0:
+        if is_scheduled:
             self._scheduled[entry] = traced
         else:
             self._ready[place_of(entry)] = traced
@@ -200,7 +201,7 @@ class MessageTracer(QueueObserver):
         self._spans.put(replace(enqueuing.span, end_us=now_us))
 
     def _end_delivery(
-        self, entry: QueueEntry, traced: TracedMessage, outcome: str, reason: str
+        self, entry: QueueEntry, traced: TracedMessage, outcome: str, *, reason: str
     ) -> None:
         now_us = int(self._clock.wall_us())
         if traced.enqueuing is not None:

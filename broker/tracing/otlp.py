@@ -5,21 +5,25 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, final
 
+from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
+from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags, TraceState
 
-from broker.tracing.spans import SpanKind as Kind
+from broker.tracing.spans import SpanKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from broker.tracing.spans import Span
 
-KINDS: Final = {Kind.CONSUMER: SpanKind.CONSUMER, Kind.PRODUCER: SpanKind.PRODUCER}
+KINDS: Final = {
+    SpanKind.CONSUMER: trace.SpanKind.CONSUMER,
+    SpanKind.PRODUCER: trace.SpanKind.PRODUCER,
+}
 PACKAGE_LOG: Final = "opentelemetry"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from broker.stats import Stats
+    from broker.stats import SpanTotals
     from broker.tracing.spans import Span
 
 WAITING_MAX: Final = 2048
@@ -42,10 +42,10 @@ class SpanSink(Protocol):
 class SpanExporter:
     """Sends spans from a thread; those that it cannot send are lost and counted."""
 
-    def __init__(self, sink: SpanSink, stats: Stats, tell: Callable[[str], None]) -> None:
+    def __init__(self, sink: SpanSink, totals: SpanTotals, tell: Callable[[str], None]) -> None:
         """Take what to call, in the broker's loop, with a text for the log."""
         self._sink: Final = sink
-        self._stats: Final = stats
+        self._totals: Final = totals
         self._tell: Final = tell
         self._waiting: Final[deque[Span]] = deque()
         self._wake: Final = threading.Event()
@@ -70,7 +70,7 @@ class SpanExporter:
 
     def drop(self, count: int) -> None:
         """Count spans that the collector will not get. Call it from the broker's loop."""
-        self._stats.spans_dropped += count
+        self._totals.dropped += count
 
     def stop(self) -> None:
         """Send what waits, and end the thread; take STOP_S at most."""
@@ -93,9 +93,9 @@ class SpanExporter:
     def _send(self, spans: Sequence[Span]) -> None:
         reason = self._sink.send(spans)
         if not reason:
-            self._stats.spans_exported += len(spans)
+            self._totals.exported += len(spans)
             return
-        self._stats.spans_failed += len(spans)
+        self._totals.failed += len(spans)
         now_s = time.monotonic()
         loop = self._loop
         if loop is not None and not self._is_stopping and now_s - self._told_at_s >= TOLD_EVERY_S:

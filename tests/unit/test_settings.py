@@ -21,6 +21,7 @@ from broker.settings import (
     load_settings,
 )
 from broker.tls_settings import TlsSettings
+from broker.tracing_settings import TracingSettings
 
 CONFIG = Path(__file__).parents[2] / "config" / "broker.toml"
 
@@ -38,7 +39,10 @@ WITHOUT_DEFAULT = {
 }
 """Settings for which config/broker.toml shows an example or a description, not the default."""
 
-TABLES = {"log", "http", "audit", "drain", "listener", "tls", "oauth", "address", "queue", "topic"}
+TABLES = {
+    *("log", "http", "audit", "drain", "tracing", "listener", "tls", "oauth"),
+    *("address", "queue", "topic"),
+}
 
 
 def written(folder: Path, text: str) -> Path:
@@ -312,6 +316,7 @@ def test_the_file_shows_every_setting_and_no_other() -> None:
     shown = uncommented()
     assert set(shown) == set(Settings.model_fields)
     assert set(tables(shown, "log")) == set(LogSettings.model_fields)
+    assert set(tables(shown, "tracing")) == set(TracingSettings.model_fields)
     assert set(tables(shown, "http")) == set(HttpSettings.model_fields)
     assert set(tables(shown, "listener")) == set(ListenerSettings.model_fields) - {"tls"}
     assert set(tables(shown, "tls")) == set(TlsSettings.model_fields)

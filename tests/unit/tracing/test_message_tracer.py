@@ -38,7 +38,7 @@ class Traced:
         self.witness = RecordingWitness()
         self.journal = Journal(MemoryStore() if commits_at_once else GatedStore())
         self.clock = SimulatedClock()
-        self.tracer = MessageTracer(self.clock, self.journal, self.spans, self.witness)
+        self.tracer = MessageTracer(self.clock, self.journal, self.spans, others=self.witness)
         self.routing = Routing(observer=self.tracer)
         self.queue = self.routing.queue("orders")
 
