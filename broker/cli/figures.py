@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from broker.cli.requests import Record
 
-QUEUE_FIELDS: Final = ("name", "messages", "acquired", "consumers", "producers", "published")
+QUEUE_FIELDS: Final = (
+    *("name", "messages", "acquired", "oldest_ms", "consumers", "producers", "published"),
+)
 LINK_FIELDS: Final = (
     *("connection", "container_id", "role", "address"),
     *("credit", "unsettled", "oldest_unsettled_ms"),

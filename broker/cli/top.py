@@ -23,7 +23,8 @@ READ_MAX: Final = PAGE
 """Maximum queues of a reading: one page of a list."""
 
 QUEUE_COLUMNS: Final = (
-    *("name", "messages", "acquired", "rate", "published", "consumers", "producers"),
+    *("name", "messages", "acquired", "oldest_ms", "rate", "published"),
+    *("consumers", "producers"),
 )
 HEAD: Final = (
     ("state", "uptime_ms", "connections", "links", "queues", "topics", "subscriptions"),
@@ -38,9 +39,21 @@ class Sort(Enum):
     MESSAGES = "messages"
     ACQUIRED = "acquired"
     RATE = "rate"
+    AGE = "age"
 
 
-READ_BY: Final = {Sort.MESSAGES: "-messages", Sort.ACQUIRED: "-acquired", Sort.RATE: "-published"}
+FIGURE: Final = {
+    Sort.MESSAGES: "messages",
+    Sort.ACQUIRED: "acquired",
+    Sort.RATE: "rate",
+    Sort.AGE: "oldest_ms",
+}
+READ_BY: Final = {
+    Sort.MESSAGES: "-messages",
+    Sort.ACQUIRED: "-acquired",
+    Sort.RATE: "-published",
+    Sort.AGE: "-oldest_ms",
+}
 """The order in which the broker chooses the queues of a reading. It has no rates: the busiest are
 looked for among the queues to which most messages were sent."""
 
@@ -52,7 +65,8 @@ def top(
         Sort,
         typer.Option(
             help="Sort queues by messages ready for delivery, by messages delivered and not"
-            " settled, or by messages sent to them per second."
+            " settled, by messages sent to them per second, or by the age of their oldest ready"
+            " message."
         ),
     ] = Sort.MESSAGES,
     limit: Annotated[
@@ -87,7 +101,7 @@ def _figures(broker: Requests, sort: Sort, limit: int, interval_s: float) -> Ite
     while True:
         broker.pause(interval_s)
         after = _read(broker, sort, limit)
-        yield figures_of(before, after, sort=sort.value, limit=limit)
+        yield figures_of(before, after, sort=FIGURE[sort], limit=limit)
         before = after
 
 

@@ -18,6 +18,7 @@ from broker.routing.addresses.address import check_new
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.record_mapping import stored_position
 from broker.routing.queues.message_events import PURGED, depart
+from broker.routing.queues.message_totals import NO_MESSAGE, oldest_arrival_ms
 from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.queue_inspection import purge
@@ -36,7 +37,8 @@ class NodeRecord(EntityRecord):
     `connection` identifies the connection that owns a temporary node. Counts of messages:
     `messages` are ready for delivery; `acquired` are delivered to consumers that have not settled
     them; `held` wait for their delivery time, after a failure, or to be moved to a dead-letter or
-    expiry node; `staged` arrive with the commits of sinks.
+    expiry node; `staged` arrive with the commits of sinks. `oldest_ms` is the age of the oldest
+    ready message in ms, 0 if there is none, or if it is not known.
     `duplicate_ids` ids are remembered now, of at most `duplicate_window`; by them `duplicates`
     messages were found to be repeats.
     """
@@ -47,6 +49,7 @@ class NodeRecord(EntityRecord):
     acquired: int
     held: int
     staged: int
+    oldest_ms: int
     bytes: int
     consumers: int
     producers: int
@@ -60,6 +63,14 @@ class NodeRecord(EntityRecord):
     duplicate_window: int
     duplicate_ids: int
     duplicates: int
+
+
+def oldest_ms_of(queue: Queue) -> int:
+    """Return the age of the oldest ready message in ms, 0 if there is none or it is not known."""
+    arrived_ms = oldest_arrival_ms(queue)
+    if arrived_ms == NO_MESSAGE:
+        return 0
+    return max(0, int(queue.context.clock.wall_ms() - arrived_ms))
 
 
 def record_of(node: Node) -> NodeRecord:
@@ -79,6 +90,7 @@ def record_of(node: Node) -> NodeRecord:
         acquired=sum(queue.state.acquired for queue in counted),
         held=sum(queue.state.held() for queue in counted),
         staged=int(node.staged),
+        oldest_ms=max(map(oldest_ms_of, counted), default=0),
         bytes=sum(queue.state.bytes for queue in counted),
         consumers=sum(len(queue.consumers.attached) for queue in counted),
         producers=len(node.producers),
@@ -99,6 +111,7 @@ QUEUE_NUMBERS: Final[Mapping[str, Callable[[Queue], int]]] = {
     "messages": lambda queue: int(queue.backlogs.waiting),
     "acquired": lambda queue: int(queue.state.acquired),
     "held": lambda queue: int(queue.state.held()),
+    "oldest_ms": oldest_ms_of,
     "bytes": lambda queue: int(queue.state.bytes),
     "consumers": lambda queue: len(queue.consumers.attached),
     "producers": lambda queue: len(queue.producers),

@@ -64,6 +64,13 @@ def test_an_interval_longer_than_the_broker_waits_for_a_silent_client(
     assert json.loads(printed)["broker"]["state"] == "running"
 
 
+def test_the_queue_with_the_oldest_message(client: Client, address: str) -> None:
+    client.prints("send", address, "a")
+    printed = client.prints("top", "--once", "--json", "--sort", "age", "--limit", "1", *INTERVAL)
+    (queue,) = json.loads(printed)["queues"]
+    assert queue["oldest_ms"] > 0
+
+
 def test_a_terminal_sees_tables(client: Client, address: str) -> None:
     client.prints("send", address, "a")
     shown = client.shows("top", "--once", *INTERVAL)

@@ -29,6 +29,7 @@ def reading(
                 "messages": messages,
                 "published": published,
                 "acquired": 0,
+                "oldest_ms": len(name),
                 "consumers": 0,
                 "producers": 0,
             }
@@ -75,6 +76,7 @@ AFTER = {"full": (900, 1000), "busy": (7, 300), "new": (8, 8)}
 ORDERS = [
     pytest.param("messages", 3, ["full", "new", "busy"], id="by messages"),
     pytest.param("rate", 3, ["busy", "full", "new"], id="by rate, an unknown rate last"),
+    pytest.param("oldest_ms", 1, ["busy"], id="by age"),
     pytest.param("acquired", 3, ["busy", "full", "new"], id="equal ones by name"),
     pytest.param("messages", 1, ["full"], id="no more than asked for"),
 ]

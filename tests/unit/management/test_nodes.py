@@ -68,6 +68,19 @@ def test_what_a_queue_holds(broker: Broker, manager: Manager) -> None:
     assert told["bytes"] == broker.queue().state.bytes > 0
 
 
+@pytest.mark.requirement("OPS-18")
+def test_the_age_of_the_oldest_ready_message(broker: Broker, manager: Manager) -> None:
+    broker.fill(count=1)
+    broker.clock.advance(700)
+    broker.fill(count=1)
+    broker.clock.advance(50)
+    assert manager.ask("READ", "queue", "q").map["oldest_ms"] == 750
+    broker.session("consumer").attach_receiver(credit=1)
+    assert manager.ask("READ", "queue", "q").map["oldest_ms"] == 50
+    broker.session("another").attach_receiver(credit=1)
+    assert manager.ask("READ", "queue", "q").map["oldest_ms"] == 0
+
+
 def test_numbers_by_which_queues_are_sorted_are_those_of_their_records(broker: Broker) -> None:
     broker.fill("q", 3)
     broker.session("consumer").attach_receiver("q", credit=1)
