@@ -13,6 +13,8 @@ from broker.cli.nodes import number_in
 from broker.cli.printing import json_of, print_record, print_records, progress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from broker.cli.requests import Record, Requests
 
 queued = Commands(
@@ -23,6 +25,7 @@ queued = Commands(
 
 COLUMNS: Final = ("identity", "name", "priority", "size", "delivery_count", "subject")
 HELD_COLUMNS: Final = ("identity", "name", "state", "reason", *COLUMNS[2:])
+DEAD_LETTER_COLUMNS: Final = (*COLUMNS[:2], "source", "reason", *COLUMNS[2:])
 SCHEDULED_COLUMNS: Final = ("identity", "name", "deliver_at", "priority", "size", "subject")
 PAGE: Final = 1000
 
@@ -65,12 +68,19 @@ def list_messages(
     state = "scheduled" if scheduled else "held" if held else None
     with at.opened() as broker:
         records, more = _listed(broker, count, queue=queue, selector=selector, state=state)
-        columns: tuple[str, ...] = SCHEDULED_COLUMNS if scheduled else COLUMNS
-        if any(record.get("state") == "held" for record in records):
-            columns = HELD_COLUMNS
+        columns = SCHEDULED_COLUMNS if scheduled else _columns_for(records)
         print_records(records, columns, as_json=json)
     if more:
         typer.echo(f"jms-broker: there are more than {count}: --count shows them", err=True)
+
+
+def _columns_for(records: Sequence[Record]) -> tuple[str, ...]:
+    """Return the columns of a list of ready messages, with what held ones and dead letters have."""
+    if any(record.get("state") == "held" for record in records):
+        return HELD_COLUMNS
+    if any(record.get("source") for record in records):
+        return DEAD_LETTER_COLUMNS
+    return COLUMNS
 
 
 def _listed(broker: Requests, count: int, **arguments: object) -> tuple[list[Record], bool]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from broker.journal import Journal
 from broker.management.content import content_of, properties_of, text_of
+from broker.management.dead_letter_move import move_of
 from broker.management.entity import (
     Caller,
     Denied,
@@ -71,8 +72,9 @@ class MessageRecord(EntityRecord):
     """A message in a queue. Its identity is a number within that queue.
 
     `state` is waiting, scheduled or held. Times are milliseconds since 1970, null if there is
-    none. `reason` is why a held message is to be moved (rejected, delivery-limit or expired), null
-    for any other message.
+    none. `reason` is why a held message is to be moved, or why a dead letter was moved (rejected,
+    delivery-limit or expired), and `source` the address that a dead letter was sent to; both are
+    null for any other message.
     """
 
     queue: str
@@ -85,6 +87,7 @@ class MessageRecord(EntityRecord):
     delivery_count: int
     expires_at: int | None
     deliver_at: int | None
+    source: str | None
     reason: str | None
 
 
@@ -93,6 +96,8 @@ def record_of(entry: QueueEntry, state: str) -> MessageRecord:
     message = entry.message
     cause = entry.queue.state.cause_of(entry)
     properties = properties_of(message)
+    move = move_of(message)
+    reason = None if move is None else move.reason
     return MessageRecord(
         name=text_of(properties.get("message_id"), ID_CHARACTERS),
         identity=identity_of(entry),
@@ -107,7 +112,8 @@ def record_of(entry: QueueEntry, state: str) -> MessageRecord:
         delivery_count=int(entry.delivery_count),
         expires_at=int(message.expires_at_ms) if message.expires_at_ms != NEVER else None,
         deliver_at=int(message.deliver_at_ms) if state == SCHEDULED else None,
-        reason=None if cause is None else cause.reason,
+        source=None if move is None else move.source,
+        reason=reason if cause is None else cause.reason,
     )
 
 

@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from broker.amqp.errors import Fault
-from broker.amqp.types import Map, Symbol
-from broker.http.api.json_values import plain
 from broker.links.container import Container
+from broker.management.dead_letter_move import move_of
 from broker.management.stretches import in_portions
-from broker.message import Message
-from broker.routing.entries.dead_letter import MOVED_AT, ORIGINAL_ADDRESS, REASON
 from broker.routing.queues.paging import NotLoaded
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.queue_inspection import peek
@@ -73,29 +69,16 @@ async def _examined(queue: Queue) -> DeadLetterQueue:
     origins: dict[tuple[str, str], DeadLetterOrigin] = {}
     async for portion in in_portions(entries):
         for entry in portion:
-            annotations = _annotations(entry.message)
-            source = _text(annotations, ORIGINAL_ADDRESS)
-            reason = _text(annotations, REASON)
+            move = move_of(entry.message)
+            source = (move.source if move else "") or UNKNOWN
+            reason = (move.reason if move else "") or UNKNOWN
             origin = origins.setdefault(
                 (source, reason), DeadLetterOrigin(source=source, reason=reason)
             )
-            moved_at = plain(annotations.get(Symbol(MOVED_AT)))
-            origin.add(moved_at if isinstance(moved_at, int) else 0)
+            origin.add(move.moved_at if move else 0)
     return DeadLetterQueue(
         name=queue.address,
         messages=int(queue.backlogs.waiting),
         examined=len(entries),
         origins=sorted(origins.values(), key=lambda each: -each.messages),
     )
-
-
-def _annotations(message: Message) -> Map:
-    try:
-        return message.annotations()
-    except Fault:
-        return Map([])
-
-
-def _text(annotations: Map, name: str) -> str:
-    value = plain(annotations.get(Symbol(name)))
-    return value if isinstance(value, str) and value else UNKNOWN

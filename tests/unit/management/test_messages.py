@@ -208,12 +208,15 @@ def test_dead_letters_go_back_to_where_they_came_from(broker: Broker, manager: M
     for address in ("q", "r"):
         send(broker, message(address.encode(), annotations={"x-opt-own": 1}), address=address)
         reject_all(broker, address, 1)
-    assert broker.queue("DLQ").backlogs.waiting == 2
+    for identity, source in zip(listed(manager, queue="DLQ"), ("q", "r"), strict=True):
+        told = manager.ask("READ", "message", identity, queue="DLQ").map
+        assert (told["source"], told["reason"]) == (source, "rejected")
     assert done(manager.ask("RETRY", "message", queue="DLQ", all=True)) == {"moved": 2}
     assert (bodies(broker, "q"), bodies(broker, "r")) == ([b"q"], [b"r"])
     (identity,) = listed(manager)
     told = manager.ask("READ", "message", identity, queue="q").map
     assert told["annotations"] == {Symbol("x-opt-own"): 1}
+    assert (told["source"], told["reason"]) == (None, None)
     assert told["delivery_count"] == 0
 
 
