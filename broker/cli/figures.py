@@ -19,7 +19,7 @@ LINK_FIELDS: Final = (
 
 STATE: Final = (
     *("name", "state", "uptime_ms", "queues", "topics", "subscriptions", "connections", "links"),
-    *("messages", "acquired", "held", "memory_used", "memory_max"),
+    *("messages", "acquired", "held", "memory_used", "memory_max", "alarms"),
 )
 """The attributes of the broker that are shown as they are."""
 

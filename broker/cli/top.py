@@ -29,7 +29,7 @@ QUEUE_COLUMNS: Final = (
 HEAD: Final = (
     ("state", "uptime_ms", "connections", "links", "queues", "topics", "subscriptions"),
     ("received_rate", "delivered_rate", "settled_rate"),
-    ("messages", "acquired", "held", "memory_used", "memory_max"),
+    ("messages", "acquired", "held", "memory_used", "memory_max", "alarms"),
 )
 
 

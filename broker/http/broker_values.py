@@ -11,6 +11,7 @@ from broker import __version__
 from broker.compiled import build_kind
 from broker.http.broker_totals import BrokerTotals
 from broker.http.metric_text import Labels, Value
+from broker.management.alarms import alarms_of
 from broker.routing.credit.memory import UNBOUNDED
 from broker.security.entrance import HTTP
 from broker.stats import Breakdown, Histogram, Stats
@@ -156,14 +157,7 @@ def gauges(totals: BrokerTotals, container: Container) -> Values:
 def machine(container: Container, store: Store, started_s: float) -> Values:
     """Return the metrics of store and memory, the alarms, and the build."""
     memory = container.router.memory
-    guard = container.router.credit_policy.disk_guard
     disk = store.disk_space()
-    alarms = {
-        "disk": guard is not None and guard.is_short,
-        "disk_full": store.is_full(),
-        "memory": memory.is_short,
-        "store_away": store.is_away(),
-    }
     areas = {
         "nondurable": memory.volatile,
         "durable": memory.durable,
@@ -180,7 +174,7 @@ def machine(container: Container, store: Store, started_s: float) -> Values:
         "store_disk_bytes": {} if disk is None else {(): disk.total},
         "memory_bytes": {(area,): size for area, size in areas.items()},
         "memory_limit_bytes": {} if memory.limit == UNBOUNDED else {(): memory.limit},
-        "alarm": {(name,): int(holds) for name, holds in alarms.items()},
+        "alarm": {(name,): int(holds) for name, holds in alarms_of(container, store).items()},
         "start_time_seconds": {(): started_s},
         "build_info": {build: 1},
     }

@@ -147,7 +147,7 @@ class Management(Service):
         if spawn is not None:
             context = AclContext(logins=accounts, listeners=listeners)
             entities += [AclEntity(container, context), RoleEntity(container)]
-            entities += [AuditRecords(container), Overview(container)]
+            entities.append(AuditRecords(container))
             entities.append(_definitions(container, accounts, acl_file))
         self._entities: Final = {entity.type: entity for entity in entities}
         self._explanations: Final = explanations_of(container)
@@ -395,6 +395,7 @@ def _entities_of_store(container: Container, store: Store, spawn: Spawn) -> list
     return [
         *(Stores(store, router), DamagedMessages(store)),
         Backups(store, spawn, container.audit),
+        Overview(container, store),
         Events(store, router.prefixes),
         Sinks(router, container.journal, store),
     ]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from broker.links.container import Container
+from broker.management.alarms import alarms_of
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later
 from broker.management.page import read_page
 from broker.management.request import Request
 from broker.management.response import Response
 from broker.management.stretches import in_portions
+from storage.api import Store
 
 BROKER: Final = "broker"
 
@@ -27,7 +29,7 @@ class BrokerRecord(EntityRecord):
 
     `started_at` is wall time in ms since 1970. Sizes are bytes. `messages` are ready for delivery
     in all queues and subscriptions, `acquired` are delivered and not settled, `held` wait for a
-    time or to be moved. `counters` are totals since the start.
+    time or to be moved. `alarms` are those that hold now. `counters` are totals since the start.
     """
 
     version: str
@@ -48,6 +50,7 @@ class BrokerRecord(EntityRecord):
     bytes: int
     memory_max: int
     memory_used: int
+    alarms: Sequence[str]
     counters: Mapping[str, int]
 
 
@@ -68,8 +71,9 @@ class Overview(Entity):
     part = "metrics"
     attributes = attributes_of(BrokerRecord)
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, container: Container, store: Store) -> None:
         self._container: Final = container
+        self._store: Final = store
         self._began_ms: Final = int(container.clock.now_ms())
         self._started_at: Final = int(container.clock.wall_ms())
 
@@ -130,6 +134,7 @@ class Overview(Entity):
             bytes=sums.bytes,
             memory_max=int(router.memory.limit),
             memory_used=int(router.memory.total()),
+            alarms=[name for name, holds in alarms_of(container, self._store).items() if holds],
             counters=container.stats.as_dict(),
         )
 
