@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from broker.cli.requests import Record, Requests
 
 queued = Commands(
-    help="List, show, move, delete, cancel and retry the messages that wait in a queue.",
+    help="List, show, move, delete, cancel, deliver and retry the messages that wait in a queue.",
     epilog=EXIT_STATUSES,
     no_args_is_help=True,
 )
@@ -189,6 +189,23 @@ def cancel(
     with at.opened() as broker:
         done = _change(broker, "CANCEL", queue, {"identities": identities})
     _tell(done, "cancelled", as_json=json)
+
+
+@queued.command()
+@at_broker
+def deliver(
+    at: BrokerAt,
+    queue: QueueName,
+    identities: Annotated[
+        list[str],
+        typer.Argument(help="Messages by their numbers, as list --scheduled has them."),
+    ],
+    json: Json = False,
+) -> None:
+    """Deliver messages now that wait for their delivery time."""
+    with at.opened() as broker:
+        done = _change(broker, "DELIVER", queue, {"identities": identities})
+    _tell(done, "delivered", as_json=json)
 
 
 def _chosen(

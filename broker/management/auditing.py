@@ -37,6 +37,7 @@ ACTIONS: Final = {
     (MESSAGE, "READ"): BROWSED,
     (MESSAGE, "DELETE"): "message.deleted",
     (MESSAGE, "CANCEL"): "message.deleted",
+    (MESSAGE, "DELIVER"): "message.delivered-early",
     (MESSAGE, "MOVE"): "message.moved",
     (MESSAGE, "RETRY"): "message.retried",
     (CONNECTION, "DELETE"): "connection.closed",

@@ -1,4 +1,4 @@
-"""Messages in a queue: list, show, delete, move, cancel, and retry of dead letters."""
+"""Messages in a queue: list, show, delete, move, cancel, deliver early, retry dead letters."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.queue_inspection import (
     check_loaded,
+    deliver_now,
     entry_of,
     goes_on,
     order_of,
@@ -160,6 +161,7 @@ class Messages(Entity):
             "MOVE": self._move,
             "RETRY": self._retry,
             "CANCEL": self._cancel,
+            "DELIVER": self._deliver,
         }
 
     def query(self, request: Request) -> Response:
@@ -243,6 +245,18 @@ class Messages(Entity):
             else:
                 missing.append(identity)
         return Response(body={"cancelled": cancelled, "missing": missing})
+
+    def _deliver(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """Make messages available before their delivery time."""
+        request.only("queue", "subscription", "identities")
+        queue = self._queue(request)
+        missing = [
+            identity
+            for identity in _identities(request)
+            if not deliver_now(queue, number_in(identity), self._journal.batch)
+        ]
+        delivered = len(_identities(request)) - len(missing)
+        return Response(body={"delivered": delivered, "missing": missing, "next": None})
 
     def _move(self, request: Request, caller: Caller) -> Response:
         """Move messages to the existing queue or topic `to`; `to_type` chooses if both exist."""

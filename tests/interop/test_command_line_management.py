@@ -167,7 +167,7 @@ def test_dead_letters_are_sent_back(own_broker: BrokerProcess, address: str) -> 
     assert client.prints("browse", address) == b"a\n"
 
 
-def test_a_scheduled_message_is_cancelled(client: Client, address: str) -> None:
+def test_a_scheduled_message_is_delivered_early_or_cancelled(client: Client, address: str) -> None:
     from proton import Message, symbol, timestamp
     from proton.utils import BlockingConnection
 
@@ -177,6 +177,13 @@ def test_a_scheduled_message_is_cancelled(client: Client, address: str) -> None:
     connection.close()
     (scheduled,) = records(client, "message", "list", address, "--scheduled")
     assert scheduled["deliver_at"] == 2**42
+    identity = str(scheduled["identity"])
+    assert client.prints("message", "deliver", address, identity) == b"delivered 1\n"
+    assert client.prints("receive", address, "--count", "1") == b"x\n"
+    connection = BlockingConnection(client.url)
+    connection.create_sender(address).send(Message(body="y", annotations=later))
+    connection.close()
+    (scheduled,) = records(client, "message", "list", address, "--scheduled")
     identity = str(scheduled["identity"])
     assert client.prints("message", "cancel", address, identity) == b"cancelled 1\n"
     assert records(client, "message", "list", address, "--scheduled") == []

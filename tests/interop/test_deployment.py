@@ -4,12 +4,9 @@ they name exists in the broker.
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import shutil
-import socket
-import ssl
 import subprocess
 import tomllib
 from collections.abc import Mapping
@@ -19,15 +16,14 @@ from typing import Any, Final
 import pytest
 import typer
 
-from broker.amqp.frames import SASL_HEADER
 from broker.cli.application import application
 from broker.drain_settings import DrainSettings
 from broker.settings import OTHER_VARIABLES, SECRETS, load_settings, variable_names
 from tests.interop import deployment
 from tests.interop.broker_process import ROOT, BrokerProcess, command, environment
+from tests.interop.composed import Composed
 from tests.interop.deployment import CHART, COMPOSE, FILES, KUBERNETES, UNIT
 from tests.interop.dockerfile import DOCKERFILE, read_stages
-from tests.support.certificates import SERVER_NAME, Authority
 
 pytestmark = pytest.mark.requirement("OPS-16")
 
@@ -192,52 +188,13 @@ def test_docker_compose_accepts_the_file(tmp_path: Path) -> None:
 
 
 def test_a_broker_with_the_settings_of_compose_serves_each_port(tmp_path: Path) -> None:
-    """Check that amqps, wss and https answer, and HTTP is alive; without the image itself."""
-    authority = Authority()
-    issued = authority.issue(SERVER_NAME)
-    (tmp_path / "tls.crt").write_bytes(issued.chain)
-    (tmp_path / "tls.key").write_bytes(issued.key)
-    (tmp_path / "password").write_text("sesame\n")
-    text = (COMPOSE / "broker.toml").read_text().replace("/etc/jms-broker-tls", str(tmp_path))
-    for port in (5671, 5674, 8161):
-        text = text.replace(f"port = {port}", "port = 0").replace('"0.0.0.0"', '"127.0.0.1"')
-    variables = deployment.compose()["environment"] | {
-        "JMS_BROKER_CONFIG": str(tmp_path / "broker.toml"),
-        "JMS_BROKER_PASSWORD_FILE": str(tmp_path / "password"),
-    }
-    broker = BrokerProcess(tmp_path, settings=text, variables=variables)
-    trusting = authority.client()
+    """Check it without the image; `test_image.py` does it with the image."""
+    composed = Composed(tmp_path, str(tmp_path))
+    broker = BrokerProcess(tmp_path, settings=composed.settings, variables=composed.variables)
     try:
-        ports = {name: port_of(url) for name, url in broker.listeners.items()}
-        assert answer(ports["amqps"], trusting, SASL_HEADER).startswith(SASL_HEADER)
-        assert answer(ports["wss"], trusting, UPGRADE).startswith(b"HTTP/1.1 101 ")
-        web = http.client.HTTPSConnection(SERVER_NAME, port_of(broker.http_url), context=trusting)
-        web.request("GET", "/livez")
-        assert web.getresponse().status == 200
-        web.close()
+        composed.check(broker)
     finally:
         broker.kill()
-
-
-UPGRADE: Final = (
-    b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
-    b"Sec-WebSocket-Protocol: amqp\r\n\r\n"
-)
-
-
-def port_of(url: str) -> int:
-    return int(url.rpartition(":")[2].rstrip("/"))
-
-
-def answer(port: int, trusting: ssl.SSLContext, sent: bytes) -> bytes:
-    """Send bytes over TLS, and return the first ones of the answer."""
-    with (
-        socket.create_connection((SERVER_NAME, port), timeout=RUN_SECONDS) as plain,
-        trusting.wrap_socket(plain, server_hostname=SERVER_NAME) as secured,
-    ):
-        secured.sendall(sent)
-        return secured.recv(1000)
 
 
 # -- Kubernetes

@@ -11,8 +11,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from broker import __version__
 from broker.settings import variable_names
 from tests.interop import container
 from tests.interop.broker_process import ROOT, BrokerProcess, command, environment
+from tests.interop.composed import Composed
 from tests.interop.conftest import not_available
 from tests.interop.container import RUN_SECONDS, Image
 from tests.interop.dockerfile import DOCKERFILE, DOCKERIGNORE, Stage, read_stages
@@ -350,6 +352,22 @@ class TestBuilt:
         assert stranger.returncode == 4
         assert healthy.returncode == 0, healthy.stderr
         assert ended(check).returncode == 1
+
+    def test_with_the_settings_of_compose_it_serves_each_port(
+        self, image: Image, data: Path, record_testsuite_property: Callable[[str, object], None]
+    ) -> None:
+        """Check it, and record how long the container takes from its start to the last answer."""
+        secrets = data.with_name("secrets")
+        secrets.mkdir()
+        composed = Composed(secrets, "/mnt")
+        begun = time.perf_counter()
+        program = image.run(data, **composed.variables, JMS_BROKER_PORT="0")
+        broker = BrokerProcess(data.parent, program=program)
+        try:
+            composed.check(broker)
+            record_testsuite_property("served_ms", round((time.perf_counter() - begun) * 1000))
+        finally:
+            broker.stop()
 
     def test_users_are_kept_in_the_volume(self, image: Image, data: Path) -> None:
         added = ended(image.run(data, "user", "add", "bob", "--password-stdin"), text="sesame\n")

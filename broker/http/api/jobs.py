@@ -111,7 +111,7 @@ class Job:
             assert isinstance(found, list)
             self.done += len(found)
             return _text(body["next"])
-        self.done += _number(body.get("moved")) + _number(body.get("deleted"))
+        self.done += sum(_number(body.get(each)) for each in ("moved", "deleted", "delivered"))
         self.skipped += _number(body.get("skipped"))
         missing = body["missing"]
         assert isinstance(missing, list)

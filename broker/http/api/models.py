@@ -90,12 +90,13 @@ class MessagePlace(RequestBody):
 
 
 class MessageActionBody(RequestBody):
-    """Messages that are to be moved, returned to their queue as dead letters, or deleted.
+    """Messages to move, to return to their queue as dead letters, to delete, or to deliver early.
 
-    They are `ids`, or those that match `selector`, or `all`. `dry_run` only counts them.
+    They are `ids`, or those that match `selector`, or `all`; only `ids` are delivered before their
+    delivery time. `dry_run` only counts them.
     """
 
-    action: Literal["move", "retry", "delete"]
+    action: Literal["move", "retry", "delete", "deliver"]
     place: MessagePlace = Field(alias="from")
     ids: Annotated[list[Id], Field(min_length=1, max_length=IDS_MAX)] | None = None
     selector: Text | None = None
@@ -114,6 +115,8 @@ class MessageActionBody(RequestBody):
             raise ValueError("an action has `to` if it is move, else it has none")
         if self.to_type is not None and self.to is None:
             raise ValueError("to_type says what `to` is")
+        if self.action == "deliver" and not self.ids:
+            raise ValueError("the action deliver takes ids, of messages that are scheduled")
         if self.ids and self.dry_run:
             raise ValueError("dry_run counts the messages of selector or all; ids are known")
         return self
@@ -122,9 +125,9 @@ class MessageActionBody(RequestBody):
 class JobRecord(BaseModel):
     """A message action: `state` is running, done, failed or stopped (by a node that was full).
 
-    `done` messages have been moved or deleted; with `dry_run` they would be. `missing` are ids
-    that were not there, at most 100 of them. `skipped` messages stay; `reason` is why the first
-    of them does, or why the action failed or stopped.
+    `done` messages have been moved, deleted or delivered early; with `dry_run` they would be.
+    `missing` are ids that were not there, at most 100 of them. `skipped` messages stay; `reason` is
+    why the first of them does, or why the action failed or stopped.
     """
 
     id: str

@@ -212,7 +212,7 @@ def _actions(jobs: Jobs) -> list[Endpoint]:
         Endpoint(
             method=POST,
             path="/message-actions",
-            summary="Move, retry or delete messages, beside other work",
+            summary="Move, retry, delete messages, or deliver them early, beside other work",
             right="edit management:messages",
             work=jobs.begin,
             body=MessageActionBody,

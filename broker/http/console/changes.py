@@ -28,7 +28,7 @@ SEE_OTHER: Final = 303
 MAKERS: Final = {"queues": QUEUES.one(), "topics": TOPICS.one(), "users": USERS.one()}
 """The endpoints that make an entity, by the list."""
 
-ACTIONS: Final = ("retry", "move", "delete")
+ACTIONS: Final = ("retry", "move", "delete", "deliver")
 
 ALL: Final = "all"
 CHOSEN: Final = "ids"

@@ -399,14 +399,14 @@ class Queue(Consumable, Wakeable):
             if self.state.has_expired(entry):
                 self.context.mover.move(entry, EXPIRED, batch)
             else:
-                self._fall_due(entry, batch)
+                self.fall_due(entry, batch)
         for entry in paused:
             if self.state.has_expired(entry):
                 self.context.mover.move(entry, EXPIRED, batch)
             else:
                 self._put_back(entry)
 
-    def _fall_due(self, entry: QueueEntry, batch: Batch) -> None:
+    def fall_due(self, entry: QueueEntry, batch: Batch) -> None:
         """Put a message whose delivery time has come behind all others (DLY-03)."""
         backlog = self.backlog_of(entry.message.priority)
         entry.position = backlog.next_position

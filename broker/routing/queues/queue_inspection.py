@@ -30,6 +30,19 @@ def purge(queue: Queue, at_most: i64, batch: Batch) -> i64:
     return purged
 
 
+def deliver_now(queue: Queue, number: i64, batch: Batch) -> bool:
+    """Make a message available before its delivery time, behind all that are available.
+
+    Return False if no message of that `stored_position` waits for its time.
+    """
+    schedule = queue.state.schedule
+    entry = None if schedule is None else schedule.take(number)
+    if entry is None:
+        return False
+    queue.fall_due(entry, batch)
+    return True
+
+
 def peek(backlogs: Backlogs, after: i64, at_most: i64) -> list[QueueEntry]:
     """Return waiting entries behind number `after`, whether it is there or not; -1 is the start.
 

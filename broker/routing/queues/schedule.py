@@ -194,6 +194,10 @@ class Schedule(TimerCallback):
             self._by_wall.cancel(number) or self._paused.cancel(number) or self.held.remove(number)
         )
 
+    def take(self, number: i64) -> QueueEntry | None:
+        """Remove and return a message before its delivery time; None if it does not wait for it."""
+        return self._by_wall.cancel(number)
+
     def close(self) -> None:
         """Remove all entries of the deleted queue; timers still set do not keep it alive."""
         self._queue = None

@@ -124,6 +124,7 @@ ARGUMENTS: Final = {
     ("message", "retry"): ["here", "--all"],
     ("message", "delete"): ["here", "1"],
     ("message", "cancel"): ["here", "1"],
+    ("message", "deliver"): ["here", "1"],
     ("backup",): ["/tmp/none/backup"],
     ("acl", "explain"): ["queue:q", "--verb", "send"],
     ("explain", "flow"): ["here"],

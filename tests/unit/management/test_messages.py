@@ -283,6 +283,22 @@ def test_scheduled_messages_are_listed_and_cancelled(broker: Broker, manager: Ma
     assert manager.ask("CANCEL", "message", queue="q", identities=[second]).map["cancelled"] == 0
 
 
+@pytest.mark.requirement("DLY-04")
+def test_scheduled_messages_are_delivered_early(broker: Broker, manager: Manager) -> None:
+    send(broker, later(broker, 5000), later(broker, 9000), message(b"now"))
+    first, second = listed(manager, state="scheduled")
+    (waiting,) = listed(manager)
+    reply = manager.ask("DELIVER", "message", queue="q", identities=[second, waiting])
+    assert done(reply) == {"delivered": 1, "missing": [waiting]}
+    assert bodies(broker) == [b"now", b"later"]
+    assert listed(manager, state="scheduled") == [first]
+    consumer = broker.session("consumer")
+    consumer.attach_receiver("q", credit=9)
+    consumer.expect_deliveries(b"now", b"later")
+    broker.advance(9000)
+    consumer.expect_deliveries(b"later")
+
+
 def test_pages_of_scheduled_messages(broker: Broker, manager: Manager) -> None:
     send(broker, *[later(broker, 1000 + number) for number in range(3)])
     first = manager.query("message", queue="q", state="scheduled", count=2)
@@ -331,6 +347,7 @@ REFUSED = [
         "MOVE", None, {"queue": "q", "to": "r", "to_type": "x"}, 400, "to_type", id="to a kind"
     ),
     pytest.param("CANCEL", None, {"queue": "q"}, 400, "identities", id="to cancel nothing"),
+    pytest.param("DELIVER", None, {"queue": "q"}, 400, "identities", id="to deliver nothing"),
 ]
 
 

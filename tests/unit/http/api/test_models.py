@@ -21,6 +21,7 @@ Q = {"queue": "q"}
         pytest.param(
             {"action": "delete", "from": Q, "all": True, "to": "x"}, "has `to`", id="delete to"
         ),
+        pytest.param({"action": "deliver", "from": Q, "all": True}, "takes ids", id="deliver all"),
         pytest.param(
             {"action": "retry", "from": Q, "ids": ["1"], "dry_run": True}, "dry_run", id="dry ids"
         ),

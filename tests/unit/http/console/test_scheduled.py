@@ -72,6 +72,22 @@ async def test_places_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.is_cut
 
 
+async def test_a_message_is_delivered_now_in_the_console(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        send_later(api.broker, "q", 60_000)
+        browser = Browser(api)
+        await browser.log_in(OWNER)
+        assert "Deliver now" in await browser.page("/messages?state=scheduled&queue=q")
+        assert "Deliver now" not in await browser.page("/messages?queue=q")
+        asked = await browser.page("/action?action=deliver&queue=q&ids=4")
+        assert "Messages are delivered now" in asked
+        assert "Choose messages in the list" in await browser.page("/action?action=deliver&queue=q")
+        fields = {"action": "deliver", "queue": "q", "ids": "4", "step": "do", "typed": "q"}
+        assert (await browser.post("/action", fields)).status == 303
+        assert "None." in await browser.page("/messages?state=scheduled&queue=q")
+        assert api.broker.queue("q").backlogs.waiting == 1
+
+
 async def test_a_message_is_cancelled_in_the_console(tmp_path: Path) -> None:
     async with api_of(tmp_path) as api:
         send_later(api.broker, "q", 60_000)

@@ -4,7 +4,8 @@ import pytest
 
 from broker.routing.entries.record_mapping import stored_position
 from broker.routing.queues.queue import Queue
-from broker.routing.queues.queue_inspection import entry_of, peek
+from broker.routing.queues.queue_inspection import deliver_now, entry_of, peek
+from tests.support.clock import WALL_START_MS
 from tests.support.routing import Routing, new_message
 
 
@@ -66,6 +67,21 @@ def test_an_entry_by_its_number(queue: Queue) -> None:
         entry = entry_of(queue.backlogs, number(queue, body))
         assert entry is not None
         assert entry.message.encoded == body
+
+
+@pytest.mark.requirement("DLY-04")
+def test_a_message_is_delivered_before_its_time() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    queue.put(new_message(b"later", deliver_at_ms=WALL_START_MS + 500, durable=True), routing.batch)
+    queue.put(new_message(b"now"), routing.batch)
+    (scheduled,) = queue.state.scheduled()
+    first = stored_position(scheduled)
+    assert deliver_now(queue, first, routing.batch)
+    assert not deliver_now(queue, first, routing.batch)
+    assert bodies(queue, -1, 9) == b"nowlater"
+    (stored,) = routing.stored()
+    assert (stored.deliver_at_ms, stored.position) == (0, stored_position(scheduled))
 
 
 @pytest.mark.parametrize("number", [7, 994, 12])
