@@ -46,7 +46,10 @@ class OtlpSink:
     def send(self, spans: Sequence[Span]) -> str:
         """Send spans; return why they are lost, empty if the collector has them."""
         self._reasons.text = ""
-        result = self._exporter.export([self._readable(each) for each in spans])
+        try:
+            result = self._exporter.export([self._readable(each) for each in spans])
+        except Exception as error:  # noqa: BLE001 - an error of the SDK must not end the thread
+            return f"{type(error).__name__}: {error}"
         if result is SpanExportResult.SUCCESS:
             return ""
         return self._reasons.text or "the collector did not take them"

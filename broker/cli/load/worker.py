@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from select import select
@@ -65,9 +66,13 @@ def run_process(pipe: Pipe, plan: LoadPlan, number: int, share: Share) -> None:
     try:
         Worker(pipe, plan, number, share).run()
     except ClientError as error:
-        pipe.send(Failed(str(error), error.exit_status))
+        failed = Failed(str(error), error.exit_status)
     except (OSError, ProtonException) as error:
-        pipe.send(Failed(f"a {share.role.value} failed: {error}", EXIT_FAILURE))
+        failed = Failed(f"a {share.role.value} failed: {error}", EXIT_FAILURE)
+    else:
+        return
+    with suppress(OSError):  # the parent has ended
+        pipe.send(failed)
 
 
 @final

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -84,6 +85,11 @@ def test_a_state_that_is_none_is_left_out(collector: Collector, state: str) -> N
 def test_a_collector_that_refuses(collector: Collector) -> None:
     collector.status = 403
     assert "403" in sent(collector, span())
+
+
+def test_spans_that_the_sdk_cannot_encode_are_lost_with_the_reason(collector: Collector) -> None:
+    wrong = replace(span(), span_id="no number")
+    assert "ValueError" in sent(collector, wrong)
 
 
 def test_the_sdk_prints_nothing_itself(collector: Collector) -> None:
