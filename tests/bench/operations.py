@@ -37,6 +37,9 @@ VIEWERS: Final = 10
 LOOK_EVERY_S: Final = 2.0
 """Seconds between two pages of a viewer, who also gets the live figures each second."""
 
+EXPORT: Final = {"operation": "EXPORT", "type": "definitions", "name": "queues"}
+FEW_QUEUES: Final = 100
+
 WITH_HTTP: Final = "[http]\nport = 0\nconsole = true\n"
 
 
@@ -71,12 +74,20 @@ def running(database: Path, settings: str) -> Iterator[BrokerProcess]:
         broker.stop()
 
 
-def get(url: str) -> tuple[float, int]:
-    """Return the ms until a page is read, and its bytes. Raise RuntimeError if it is refused."""
+def get(url: str, asked: dict[str, str] | None = None) -> tuple[float, int]:
+    """Return the ms until a page is read, and its bytes. Raise RuntimeError if it is refused.
+
+    `asked` is posted as JSON, if it is given.
+    """
     parts = urlsplit(url)
     begun = time.perf_counter()
     with closing(http.client.HTTPConnection(parts.netloc, timeout=60)) as connection:
-        connection.request("GET", f"{parts.path}?{parts.query}")
+        place = f"{parts.path}?{parts.query}"
+        if asked is None:
+            connection.request("GET", place)
+        else:
+            headers = {"Content-Type": "application/json"}
+            connection.request("POST", place, json.dumps(asked), headers)
         response = connection.getresponse()
         body = response.read()
     if response.status != 200:
@@ -134,7 +145,7 @@ def scrape(url: str, _number: int, over: Event, waits: list[float]) -> None:
 def export(url: str, _number: int, over: Event, waits: list[float]) -> None:
     """Export the definitions again and again, until `over`."""
     while not over.is_set():
-        waits.append(get(f"{url}/api/v1/definitions")[0])
+        waits.append(get(f"{url}/api/v1/management", EXPORT)[0])
 
 
 @contextmanager
@@ -256,6 +267,7 @@ def main() -> None:
             metrics(broker)
             viewers(broker, asked.seconds)
         few = folder / "few.db"
+        fill(few, FEW_QUEUES)
         with running(few, WITH_HTTP) as broker:
             fixed(broker, asked.seconds, asked.rounds)
 
