@@ -34,6 +34,9 @@ Identities = Annotated[
     list[str] | None,
     typer.Argument(help="Messages by their numbers, as in the list.", show_default=False),
 ]
+Scheduled = Annotated[
+    list[str], typer.Argument(help="Messages by their numbers, as list --scheduled has them.")
+]
 Selector = Annotated[
     str | None,
     typer.Option(help="Those that this JMS selector is true of.", show_default=False),
@@ -179,10 +182,7 @@ def delete(
 def cancel(
     at: BrokerAt,
     queue: QueueName,
-    identities: Annotated[
-        list[str],
-        typer.Argument(help="Messages by their numbers, as list --scheduled has them."),
-    ],
+    identities: Scheduled,
     json: Json = False,
 ) -> None:
     """Cancel messages that wait for their delivery time: they are never delivered."""
@@ -196,10 +196,7 @@ def cancel(
 def deliver(
     at: BrokerAt,
     queue: QueueName,
-    identities: Annotated[
-        list[str],
-        typer.Argument(help="Messages by their numbers, as list --scheduled has them."),
-    ],
+    identities: Scheduled,
     json: Json = False,
 ) -> None:
     """Deliver messages now that wait for their delivery time."""

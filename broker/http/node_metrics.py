@@ -13,8 +13,8 @@ from broker.http.metric_table import DETAILED, TRUNCATED, Metric
 from broker.http.metric_text import escaped, head, sample
 from broker.http.stretches import Stretches
 from broker.links.container import Container
+from broker.management.nodes import oldest_ms_of
 from broker.routing.addresses import pattern
-from broker.routing.queues.message_totals import NO_MESSAGE, oldest_arrival_ms
 from broker.routing.queues.queue import Queue
 from broker.routing.topics.subscription import Subscription
 
@@ -151,11 +151,8 @@ class NodeMetrics:
         }
 
     def _oldest(self, name: str, queues: Sequence[Queue]) -> Iterator[str]:
-        now_ms = int(self._container.clock.wall_ms())
         for queue in queues:
-            arrived_ms = int(oldest_arrival_ms(queue))
-            age_ms = 0 if arrived_ms == NO_MESSAGE else max(0, now_ms - arrived_ms)
-            yield f'{name}{{queue="{escaped(queue.address)}"}} {age_ms / 1000}\n'
+            yield f'{name}{{queue="{escaped(queue.address)}"}} {oldest_ms_of(queue) / 1000}\n'
 
 
 def _messages(name: str, queues: Sequence[Queue]) -> Iterator[str]:

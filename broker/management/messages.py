@@ -249,13 +249,13 @@ class Messages(Entity):
     def _deliver(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Make messages available before their delivery time."""
         request.only("queue", "subscription", "identities")
-        queue = self._queue(request)
+        queue, identities = self._queue(request), _identities(request)
         missing = [
             identity
-            for identity in _identities(request)
+            for identity in identities
             if not deliver_now(queue, number_in(identity), self._journal.batch)
         ]
-        delivered = len(_identities(request)) - len(missing)
+        delivered = len(identities) - len(missing)
         return Response(body={"delivered": delivered, "missing": missing, "next": None})
 
     def _move(self, request: Request, caller: Caller) -> Response:

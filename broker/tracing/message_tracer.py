@@ -129,7 +129,6 @@ class MessageTracer(QueueObserver):
         if traced is not None:
             outcome, reason = settlement_of(entry, disposal, cause)
             self._end_delivery(entry, traced, outcome, reason=reason)
-            traced.ready_us, traced.delivered_us = int(self._clock.wall_us()), 0
             if disposal in LEAVES_QUEUE:
                 del self._ready[place]
         if self._others is not None:
@@ -203,6 +202,7 @@ class MessageTracer(QueueObserver):
     def _end_delivery(
         self, entry: QueueEntry, traced: TracedMessage, outcome: str, *, reason: str
     ) -> None:
+        """Make the span of a delivery; the next one is ready from now on."""
         now_us = int(self._clock.wall_us())
         if traced.enqueuing is not None:
             # a message that was consumed before a commit is not written
@@ -227,6 +227,7 @@ class MessageTracer(QueueObserver):
                 error=shown(reason) or outcome if is_error else "",
             )
         )
+        traced.ready_us, traced.delivered_us = now_us, 0
 
 
 def _enqueue_span(entry: QueueEntry, context: TraceContext, now_us: int) -> Span:

@@ -29,6 +29,7 @@ from storage.batch import Batch
 from storage.records import StoredNode
 from storage.sql.sqlite.store import SqliteStore
 from tests.bench.http import TOGETHER, Pulse
+from tests.bench.server import cpu_seconds_of, rss_mib_of
 from tests.interop.broker_process import BrokerProcess
 
 PROGRAM: Final = Path(sys.executable).with_name("jms-broker")
@@ -107,18 +108,6 @@ def load(broker: BrokerProcess, rate: int, seconds: int) -> dict[str, float]:
     )
     report: dict[str, dict[str, float]] = json.loads(done.stdout)
     return report["latency_ms"]
-
-
-def cpu_s(pid: int) -> float:
-    """Return the seconds of a processor that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def rss_mib(pid: int) -> float:
-    """Return the resident memory of a process in MiB."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 # -- clients beside the load, each in a process of its own
@@ -212,9 +201,9 @@ def viewers(broker: BrokerProcess, seconds: int) -> None:
 
 def _cost(broker: BrokerProcess, work: Callable[[], object]) -> float:
     """Return the share of a core that the broker uses during `work`."""
-    before, begun = cpu_s(broker.pid), time.perf_counter()
+    before, begun = cpu_seconds_of(broker.pid), time.perf_counter()
     work()
-    return (cpu_s(broker.pid) - before) / (time.perf_counter() - begun)
+    return (cpu_seconds_of(broker.pid) - before) / (time.perf_counter() - begun)
 
 
 def fixed(broker: BrokerProcess, seconds: int, rounds: int) -> None:
@@ -241,7 +230,7 @@ def at_rest(folder: Path, rounds: int) -> None:
             with running(folder / f"rest.{name[:4]}.{number}.db", settings) as broker:
                 readies.append((time.perf_counter() - begun) * 1000)
                 time.sleep(1)
-                sizes.append(rss_mib(broker.pid))
+                sizes.append(rss_mib_of(broker.pid))
         print(
             f"{name}: ready after {statistics.median(readies):.0f} ms,"
             f" {statistics.median(sizes):.1f} MiB resident",
@@ -262,7 +251,7 @@ def main() -> None:
         database = folder / "many.db"
         fill(database, asked.queues)
         with running(database, WITH_HTTP) as broker:
-            print(f"{asked.queues} queues, {rss_mib(broker.pid):.0f} MiB resident")
+            print(f"{asked.queues} queues, {rss_mib_of(broker.pid):.0f} MiB resident")
             print("| page | p50 ms | max ms | MiB | /livez meanwhile |\n|---|---|---|---|---|")
             metrics(broker)
             viewers(broker, asked.seconds)

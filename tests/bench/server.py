@@ -167,10 +167,20 @@ class Server(ABC):
         spent = 0.0
         for pid in self.processes():
             with suppress(OSError):  # the process has ended meanwhile
-                spent += time.clock_gettime(~pid << 3 | CLOCK_OF_ALL_THREADS)
+                spent += cpu_seconds_of(pid)
         return spent
 
     def rss_mib(self) -> float:
         """Return the resident memory now, in MiB."""
-        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+        return rss_mib_of(self.pid)
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """Return user and system time of all threads of a process. OSError if it has ended."""
+    return time.clock_gettime(~pid << 3 | CLOCK_OF_ALL_THREADS)
+
+
+def rss_mib_of(pid: int) -> float:
+    """Return the resident memory of a process in MiB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20

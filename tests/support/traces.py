@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter
-
-from broker.amqp.descriptors import APPLICATION_PROPERTIES, DATA, MESSAGE_ANNOTATIONS
-from broker.amqp.encode import put_binary, put_descriptor, put_value
-from broker.amqp.types import Map, Symbol
 from broker.tracing.spans import Span
+from tests.support.frames import message
 
 TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
 SENDER: Final = "00f067aa0ba902b7"
@@ -37,25 +33,6 @@ class RecordedSpans:
         return found
 
 
-def encoded_message(
-    *,
-    annotations: dict[str, object] | None = None,
-    properties: dict[str, object] | None = None,
-    body: bytes = b"x",
-) -> bytes:
-    """Return an encoded message with these annotations and application properties."""
-    out = BytesWriter()
-    if annotations is not None:
-        put_descriptor(out, MESSAGE_ANNOTATIONS)
-        put_value(out, Map([(Symbol(name), value) for name, value in annotations.items()]))
-    if properties is not None:
-        put_descriptor(out, APPLICATION_PROPERTIES)
-        put_value(out, Map(list(properties.items())))
-    put_descriptor(out, DATA)
-    put_binary(out, body)
-    return out.getvalue()
-
-
 def traced_bytes(parent: str = PARENT) -> bytes:
     """Return an encoded message as an instrumented application sends it."""
-    return encoded_message(properties={"traceparent": parent})
+    return message(properties={"traceparent": parent})

@@ -7,8 +7,8 @@ import pytest
 from broker.amqp.types import Symbol, Timestamp
 from broker.management.dead_letter_move import DeadLetterMove, move_of
 from broker.message import opaque_message
+from tests.support.frames import message
 from tests.support.routing import new_message
-from tests.support.traces import encoded_message
 
 SOURCE = "x-opt-ORIG-ADDRESS"
 REASON = "x-opt-dead-letter-reason"
@@ -37,7 +37,7 @@ TIME = "x-opt-dead-letter-time"
     ],
 )
 def test_a_move(annotations: dict[str, object] | None, move: DeadLetterMove | None) -> None:
-    assert move_of(new_message(encoded_message(annotations=annotations))) == move
+    assert move_of(new_message(message(annotations=annotations))) == move
 
 
 def test_a_message_of_another_format_tells_nothing() -> None:

@@ -13,6 +13,7 @@ from broker.tracing.message_tracer import MessageTracer
 from broker.tracing.spans import Span, SpanKind
 from storage.memory import MemoryStore
 from tests.support.clock import WALL_START_MS, SimulatedClock
+from tests.support.frames import message
 from tests.support.parties import RecordingConsumer, RecordingWitness
 from tests.support.routing import Routing, new_message
 from tests.support.stores import GatedStore
@@ -21,7 +22,6 @@ from tests.support.traces import (
     TRACE,
     UNSAMPLED,
     RecordedSpans,
-    encoded_message,
     traced_bytes,
 )
 
@@ -141,7 +141,7 @@ def test_a_message_that_is_consumed_before_its_commit_has_both_spans() -> None:
     [
         pytest.param(b"x", id="no context"),
         pytest.param(traced_bytes(UNSAMPLED), id="not sampled"),
-        pytest.param(encoded_message(properties={"a": 1}), id="other properties"),
+        pytest.param(message(properties={"a": 1}), id="other properties"),
     ],
 )
 def test_other_messages_have_no_spans(data: bytes) -> None:

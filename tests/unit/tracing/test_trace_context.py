@@ -6,8 +6,9 @@ import pytest
 
 from broker.amqp.types import Symbol
 from broker.tracing.trace_context import STATE_MAX, sampled_context
+from tests.support.frames import message
 from tests.support.routing import new_message
-from tests.support.traces import PARENT, SENDER, TRACE, UNSAMPLED, encoded_message
+from tests.support.traces import PARENT, SENDER, TRACE, UNSAMPLED
 
 pytestmark = pytest.mark.requirement("OPS-09")
 
@@ -19,7 +20,7 @@ def read(
     annotations: dict[str, object] | None = None, properties: dict[str, object] | None = None
 ) -> tuple[str, str, str] | None:
     """Return trace, span and state of a message's context."""
-    data = encoded_message(annotations=annotations, properties=properties)
+    data = message(annotations=annotations, properties=properties)
     found = sampled_context(new_message(data))
     return None if found is None else (found.trace_id, found.span_id, found.state)
 
@@ -96,13 +97,9 @@ def test_the_state_of_a_trace(state: object, expected: str) -> None:
     [
         pytest.param(b"", id="an empty message"),
         pytest.param(b"traceparent", id="no section"),
-        pytest.param(encoded_message(body=PARENT.encode() + b"traceparent"), id="in the body"),
-        pytest.param(
-            encoded_message(properties={"traceparent": PARENT})[:-40], id="a broken section"
-        ),
-        pytest.param(
-            encoded_message(properties={"xtraceparent": PARENT}), id="another name with it"
-        ),
+        pytest.param(message(PARENT.encode() + b"traceparent"), id="in the body"),
+        pytest.param(message(properties={"traceparent": PARENT})[:-40], id="a broken section"),
+        pytest.param(message(properties={"xtraceparent": PARENT}), id="another name with it"),
     ],
 )
 def test_bytes_without_a_context(data: bytes) -> None:
