@@ -289,7 +289,6 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/drain.py": "tests/interop/test_qpid_proton_drain.py",
     "broker/cli/transactions.py": "tests/interop/test_command_line_transactions.py",
     "broker/cli/top.py": "tests/interop/test_command_line_top.py",
-    "broker/cli/load/clients.py": "tests/interop/test_command_line_load.py",
     "broker/cli/load/command.py": "tests/interop/test_command_line_load.py",
     "broker/cli/load/connection.py": "tests/interop/test_command_line_load.py",
     "broker/cli/load/links.py": "tests/interop/test_command_line_load.py",

@@ -48,12 +48,12 @@ class LoadClient(Protocol):
         """Do all that can be done now; return whether more can be done at once."""
 
     def next_due_ns(self) -> int | None:
-        """Return when the next message is due; None if the client waits for the broker."""
+        """Return when the next message is due, or the load ends; None if neither is known."""
 
     def is_owed(self, now_ns: int) -> bool:
         """Return whether the broker has something to do for this client."""
 
-    def is_done(self, now_ns: int) -> bool:
+    def is_done(self) -> bool:
         """Return whether the client has done its part."""
 
 
@@ -114,23 +114,22 @@ class DueMessages:
         return now_ns
 
     def next_due_ns(self) -> int | None:
-        """Return when the next message is due; None if it is due as soon as there is room."""
-        times = self._times
-        if times is None or self._has_ended or self._waiting > self.out.count:
+        """Return when the next message is due, or the end if it is due as soon as there is room."""
+        times, count = self._times, self.out.count
+        if times is None or self._has_ended:
             return None
-        if not times.is_open_loop and self.out.count > 0:
-            return None
-        return min(times.due_ns(self.out.count), times.end_ns)
+        if self._waiting > count or (count > 0 and not times.is_open_loop):
+            return times.end_ns
+        return min(times.due_ns(count), times.end_ns)
 
     def is_owed(self, now_ns: int) -> bool:
         """Return whether a message is due and has no room, or has no outcome."""
         due = 0 if self._times is None else self._times.due_by(now_ns)
         return due > self.out.count or not self.out.is_complete
 
-    def is_done(self, now_ns: int) -> bool:
-        """Return whether no message will be sent any more and all outcomes are known."""
-        times = self._times
-        return times is not None and now_ns >= times.end_ns and self.out.is_complete
+    def is_done(self) -> bool:
+        """Return whether the end was seen, its unsent messages counted, and all outcomes known."""
+        return self._has_ended and self.out.is_complete
 
 
 class PassiveClient:
@@ -145,7 +144,7 @@ class PassiveClient:
     def is_owed(self, now_ns: int) -> bool:  # noqa: ARG002 - active clients need it
         return False
 
-    def is_done(self, now_ns: int) -> bool:  # noqa: ARG002 - active clients need it
+    def is_done(self) -> bool:
         return False
 
 
@@ -217,8 +216,8 @@ class RequestingClient:
     def is_owed(self, now_ns: int) -> bool:
         return self._unanswered > 0 or self._due.is_owed(now_ns)
 
-    def is_done(self, now_ns: int) -> bool:
-        return self._unanswered == 0 and self._due.is_done(now_ns)
+    def is_done(self) -> bool:
+        return self._unanswered == 0 and self._due.is_done()
 
 
 @final

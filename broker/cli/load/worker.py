@@ -140,7 +140,7 @@ class Worker:
         now_ns = time.monotonic_ns()
         active = set(self._clients)
         stopped = False
-        while not (stopped or self._are_done(now_ns)):
+        while not (stopped or all(each.is_done() for each in self._clients)):
             unfinished = self._work(active, now_ns)
             patience_s = 0.0 if unfinished else self._patience_s(now_ns)
             readable, writable, _ = select(self._watched, list(self._unwritten), [], patience_s)
@@ -162,9 +162,6 @@ class Worker:
         for connection in self._by_connection:
             connection.close()
         self._pipe.send(Finished())
-
-    def _are_done(self, now_ns: int) -> bool:
-        return all(each.is_done(now_ns) for each in self._clients)
 
     def _work(self, active: set[LoadClient], now_ns: int) -> set[LoadClient]:
         """Let clients work, and write what they have to send; return those with more to do."""
