@@ -207,7 +207,11 @@ class App:
     def _management(self) -> Management:
         login = self.login
         # as the login is at the time of a request; an embedded broker has no users file
-        accounts = None if login is None else lambda: LoginRules(login.users, login.anonymous)
+        accounts = (
+            None
+            if login is None
+            else lambda: LoginRules(login.users, login.anonymous, login.throttle)
+        )
         changes = self._user_changes
         return Management(
             self.container,

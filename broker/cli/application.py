@@ -28,6 +28,7 @@ from broker.cli.events import events
 from broker.cli.explain import explain
 from broker.cli.leases import leases
 from broker.cli.load.command import load
+from broker.cli.logins import logins
 from broker.cli.messages import browse, receive, send
 from broker.cli.nodes import nodes
 from broker.cli.queued import queued
@@ -144,6 +145,7 @@ def healthcheck(
 application.command()(events)
 application.add_typer(users, name="user")
 application.add_typer(tokens, name="token")
+application.add_typer(logins, name="login")
 application.add_typer(acl, name="acl")
 application.add_typer(audit, name="audit")
 application.add_typer(tls, name="tls")

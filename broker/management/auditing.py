@@ -12,6 +12,7 @@ from broker.links.access import subscription_resource
 from broker.management.connections import CONNECTION
 from broker.management.definitions import DEFINITIONS
 from broker.management.entity import Caller, Denied, actor_of
+from broker.management.login_sources import LOGIN_SOURCE
 from broker.management.messages import MESSAGE
 from broker.management.request import FAILURES_FROM, Request
 from broker.management.response import Response
@@ -41,6 +42,7 @@ ACTIONS: Final = {
     (MESSAGE, "MOVE"): "message.moved",
     (MESSAGE, "RETRY"): "message.retried",
     (CONNECTION, "DELETE"): "connection.closed",
+    (LOGIN_SOURCE, "DELETE"): "login.failures-forgotten",
     (TOKEN, "CREATE"): "token.created",
     (TOKEN, "DELETE"): "token.revoked",
     ("backup", "CREATE"): "backup.started",

@@ -27,6 +27,7 @@ from broker.management.entity import EDIT, VIEW, Caller, Denied, Entity, Operati
 from broker.management.events import Events
 from broker.management.later import LATER_MAX, Later, Spawn, Told
 from broker.management.leases import LeaseEntity
+from broker.management.login_sources import LoginSources
 from broker.management.messages import MESSAGE, Messages
 from broker.management.node_definitions import NodeDefinitions
 from broker.management.nodes import Nodes
@@ -385,9 +386,10 @@ def _entities_of_logins(
     container: Container, accounts: Callable[[], LoginRules], api_tokens: StoredTokens | None
 ) -> list[Entity]:
     users = UserEntity(accounts, container.router)
+    sources = LoginSources(lambda: accounts().throttle, container.clock)
     if api_tokens is None:
-        return [users]
-    return [users, TokenEntity(api_tokens, lambda: accounts().users, container)]
+        return [users, sources]
+    return [users, sources, TokenEntity(api_tokens, lambda: accounts().users, container)]
 
 
 def _entities_of_store(container: Container, store: Store, spawn: Spawn) -> list[Entity]:

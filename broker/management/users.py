@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
@@ -32,6 +32,7 @@ from broker.security.account import (
     user_attributes,
 )
 from broker.security.passwords import refusal_of_password
+from broker.security.throttle import LoginThrottle
 from broker.security.users import KEEP_OLD_S_MAX, Users
 
 T = TypeVar("T")
@@ -65,10 +66,14 @@ class UserRecord(EntityRecord):
 
 @dataclass(frozen=True)
 class LoginRules:
-    """The users that may log in, and whether clients without a password may connect, too."""
+    """The users that may log in, and whether clients without a password may connect, too.
+
+    `throttle` has the sources of failed logins.
+    """
 
     users: Users
     anonymous: bool
+    throttle: LoginThrottle = field(default_factory=LoginThrottle)
 
 
 class UserEntity(Entity):

@@ -13,6 +13,7 @@ logins at once pass before the first one has failed.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Final
 
 MINUTE_MS: Final = 60_000
@@ -33,7 +34,7 @@ FORGOTTEN_AFTER_MS: Final = 10 * MINUTE_MS
 """Milliseconds without a failure after which the delay of a source and user begins anew."""
 
 SOURCES_MAX: Final = 10_000
-"""Maximum sources that are kept, 0.2 KiB each; the one whose last failure is oldest is dropped."""
+"""Maximum sources that are kept, 0.3 KiB each; the one whose last failure is oldest is dropped."""
 
 DELAYS_MAX: Final = 20_000
 """Maximum pairs of source and user whose delays are kept, 0.4 KiB each; the oldest is dropped.
@@ -48,6 +49,31 @@ SPRAYED_USERS_MAX: Final = 1_000
 SLOTS_PER_HOUR: Final = 12
 SLOT_MS: Final = HOUR_MS // SLOTS_PER_HOUR
 """Failures of a user are counted in slots of five minutes: an hour is exact to one of them."""
+
+
+class FailingSource:
+    """The failed logins of one source since the broker's start; times are steady ms.
+
+    `full_at_ms` is when its bucket will be full: each failure moves that by TOKEN_MS.
+    """
+
+    __slots__ = ("failures", "full_at_ms", "last_ms")
+
+    def __init__(self) -> None:
+        self.full_at_ms = 0
+        self.failures = 0
+        self.last_ms = 0
+
+    def failed(self, now_ms: int) -> None:
+        """Count a failure, which takes a token of the bucket."""
+        latest_ms = now_ms + (FAILURES_PER_MINUTE + DEBT_MAX) * TOKEN_MS
+        self.full_at_ms = min(max(self.full_at_ms, now_ms) + TOKEN_MS, latest_ms)
+        self.failures += 1
+        self.last_ms = now_ms
+
+    def allowed_at(self) -> int:
+        """Return the ms from which the bucket has a token, which may be past."""
+        return self.full_at_ms - (FAILURES_PER_MINUTE - 1) * TOKEN_MS
 
 
 class FailuresInARow:
@@ -113,22 +139,22 @@ class LoginThrottle:
         self._sources_max: Final = sources_max
         self._delays_max: Final = delays_max
         self._sprayed_users_max: Final = sprayed_users_max
-        self._full_at_ms: Final[OrderedDict[str, int]] = OrderedDict()
-        """When the bucket of each source will be full: each failure moves that by TOKEN_MS."""
+        self._sources: Final[OrderedDict[str, FailingSource]] = OrderedDict()
         self._in_a_row: Final[OrderedDict[tuple[str, int], FailuresInARow]] = OrderedDict()
         self._sprayed: Final[OrderedDict[int, SprayedUser]] = OrderedDict()
 
-    def __len__(self) -> int:
-        """Return the number of sources that are kept."""
-        return len(self._full_at_ms)
+    @property
+    def sources(self) -> Mapping[str, FailingSource]:
+        """The sources that are kept, the one whose last failure is oldest first."""
+        return self._sources
 
     def allowed_at(self, source: str, user: str, now_ms: int) -> int:
         """Return the ms from which a login of `user` from `source` is checked: `now_ms` or later.
 
         `source` is what `turns.source_of` returns for the address of a peer.
         """
-        full_at_ms = self._full_at_ms.get(source, now_ms)
-        allowed_ms = max(now_ms, full_at_ms - (FAILURES_PER_MINUTE - 1) * TOKEN_MS)
+        failing = self._sources.get(source)
+        allowed_ms = now_ms if failing is None else max(now_ms, failing.allowed_at())
         in_a_row = self._in_a_row.get((source, hash(user)))
         return allowed_ms if in_a_row is None else max(allowed_ms, in_a_row.allowed_at())
 
@@ -138,11 +164,10 @@ class LoginThrottle:
         Return the failures of `user` within the last hour if that is to be reported as a spray, at
         most once an hour for each user; else 0.
         """
-        latest_ms = now_ms + (FAILURES_PER_MINUTE + DEBT_MAX) * TOKEN_MS
-        full_at_ms = max(self._full_at_ms.pop(source, now_ms), now_ms) + TOKEN_MS
-        self._full_at_ms[source] = min(full_at_ms, latest_ms)
-        if len(self._full_at_ms) > self._sources_max:
-            self._full_at_ms.popitem(last=False)
+        self._sources.setdefault(source, FailingSource()).failed(now_ms)
+        self._sources.move_to_end(source)
+        if len(self._sources) > self._sources_max:
+            self._sources.popitem(last=False)
         pair = (source, hash(user))
         self._in_a_row.setdefault(pair, FailuresInARow()).failed(now_ms)
         self._in_a_row.move_to_end(pair)
@@ -157,3 +182,9 @@ class LoginThrottle:
     def succeeded(self, source: str, user: str) -> None:
         """Forget the failures in a row of `user` from `source`. The source's bucket stays."""
         self._in_a_row.pop((source, hash(user)), None)
+
+    def forget(self, source: str) -> bool:
+        """Forget all failures of `source`: its logins are checked at once. Return if it had any."""
+        for pair in [each for each in self._in_a_row if each[0] == source]:
+            del self._in_a_row[pair]
+        return self._sources.pop(source, None) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,22 @@ def test_users_of_a_broker_without_a_file_are_in_its_store(tmp_path: Path) -> No
     assert at(broker, "bob:secret").prints("send", "q", "x") == b"sent 1\n"
     removed = at(broker, "first:one").prints("user", "remove", "bob")
     assert removed.startswith(b"removed bob from the store of the broker at ")
+    assert broker.stop() == 0
+
+
+def test_where_failed_logins_came_from(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path, variables=FIRST)
+    first = at(broker, "first:one")
+    assert first.prints("login", "list", "--json") == b""
+    for _ in range(2):
+        assert at(broker, "bob:wrong").run("node", "list").returncode == 4
+    (listed,) = first.prints("login", "list", "--json").splitlines()
+    found = json.loads(listed)
+    assert (found["name"], found["failures"]) == ("127.0.0.1", 2)
+    assert json.loads(first.prints("login", "show", "127.0.0.1", "--json"))["failures"] == 2
+    forgotten = first.prints("login", "forget", "127.0.0.1")
+    assert forgotten == b"forgot the failed logins of 127.0.0.1\n"
+    assert first.run("login", "forget", "127.0.0.1").returncode == 3
     assert broker.stop() == 0
 
 

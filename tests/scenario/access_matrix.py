@@ -126,7 +126,7 @@ TYPES: Final = {
     "sinks": ("sink",),
     "events": ("events",),
     "store": ("store", "quarantined-message", "backup"),
-    "users": ("user",),
+    "users": ("user", "login-source"),
     "tokens": ("token",),
     "config": ("settings", "drain"),
     "definitions": ("definitions",),

@@ -15,6 +15,7 @@ from broker.management.configuration import ConfigurationSource
 from broker.management.management import Management
 from broker.management.users import LoginRules
 from broker.security.identity import ADMIN
+from broker.security.throttle import LoginThrottle
 from broker.security.users import Users
 from broker.stored_tokens import StoredTokens
 from storage.api import Store
@@ -53,10 +54,13 @@ class RecordsInFolder(RecordingAudit):
 class ApiClient:
     """A client of the API, as one user: the owner, who has every right, or ada."""
 
-    def __init__(self, url: str, broker: Broker, audit: RecordingAudit) -> None:
+    def __init__(
+        self, url: str, broker: Broker, audit: RecordingAudit, throttle: LoginThrottle
+    ) -> None:
         self.url = url
         self.broker = broker
         self.audit = audit
+        self.throttle = throttle
 
     async def ask(
         self,
@@ -125,11 +129,12 @@ async def api_of(
         store = broker.store
     tasks: set[asyncio.Task[None]] = set()
     known = Users(folder / "users.toml")
+    throttle = LoginThrottle()
     management = Management(
         container,
         store,
         lambda work: tasks.add(asyncio.ensure_future(work)),
-        accounts=lambda: LoginRules(known, anonymous=False),
+        accounts=lambda: LoginRules(known, anonymous=False, throttle=throttle),
         api_tokens=StoredTokens(GatedStore(), broker.journal),
         settings=FixedSettings,
         listeners=lambda: ["amqp"],
@@ -138,7 +143,7 @@ async def api_of(
     server = HttpServer(HttpSettings(port=0), container, store, management=management)
     await server.start()
     try:
-        yield ApiClient(server.url(), broker, audit)
+        yield ApiClient(server.url(), broker, audit, throttle)
     finally:
         await server.stop()
         await asyncio.gather(*tasks)

@@ -59,7 +59,7 @@ class ResourceKind:
 
     `part` is the part of management by which rules name it. `settings` are the attributes that an
     ETag depends on, none if resources have no ETag. `filters` are further parameters of the list.
-    `by` is what the name in the path is: `name` or `identity`.
+    `by` is what the name in the path is: `name` or `identity`. `nouns` is the plural of `noun`.
     """
 
     path: str
@@ -67,6 +67,7 @@ class ResourceKind:
     part: str
     record: Record
     noun: str
+    nouns: str = ""
     settings: Sequence[str] = ()
     filters: Sequence[Parameter] = ()
     by: str = "name"
@@ -93,7 +94,7 @@ class ResourceKind:
         return Endpoint(
             method=GET,
             path=self.path,
-            summary=f"List {self.noun}s",
+            summary=f"List {self.nouns or self.noun + 's'}",
             right=f"view management:{self.part}",
             work=self._list,
             parameters=(*OF_LISTS, *self.filters),

@@ -10,6 +10,7 @@ from broker.management.acl import ACL, RuleRecord
 from broker.management.connections import CONNECTION, LINK, ConnectionRecord, LinkRecord
 from broker.management.entity import attributes_of
 from broker.management.leases import LEASE, LeaseRecord
+from broker.management.login_sources import LOGIN_SOURCE, LoginSourceRecord
 from broker.management.nodes import NodeRecord
 from broker.management.roles import ROLE, RoleRecord
 from broker.management.sinks import SINK, SinkRecord
@@ -122,6 +123,14 @@ USERS: Final = ResourceKind(
             description="where the user is defined",
         ),
     ),
+)
+LOGINS: Final = ResourceKind(
+    path="/logins",
+    type=LOGIN_SOURCE,
+    part="users",
+    record=LoginSourceRecord,
+    noun="source of failed logins",
+    nouns="sources of failed logins",
 )
 TOKENS: Final = ResourceKind(
     path="/tokens",

@@ -14,6 +14,7 @@ from broker.http.api.kinds import (
     CONNECTIONS,
     LEASES,
     LINKS,
+    LOGINS,
     QUEUES,
     ROLES,
     RULES,
@@ -327,6 +328,9 @@ def _users() -> list[Endpoint]:
             is_conditional=True,
         ),
         USERS.removal("DELETE", "Remove a user; its connections end within five seconds"),
+        LOGINS.listing(),
+        LOGINS.reading(),
+        LOGINS.removal("DELETE", "Forget failed logins: the source may log in again at once"),
         TOKENS.listing(),
         TOKENS.reading(),
         Endpoint(

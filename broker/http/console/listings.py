@@ -9,6 +9,7 @@ from typing import Final
 from broker.http.api.kinds import (
     CONNECTIONS,
     LEASES,
+    LOGINS,
     QUEUES,
     ROLES,
     RULES,
@@ -254,6 +255,21 @@ LISTINGS: Final[Mapping[str, ConsoleList]] = {
             removal="Remove",
             removal_effect="Its connections end within five seconds.",
             can_be_made=True,
+        ),
+        ConsoleList(
+            path="/logins",
+            title="Failed logins",
+            noun="source of failed logins",
+            about="Where failed logins came from, since the start. The audit has each.",
+            columns=(
+                text("name", "Source", "logins"),
+                number("failures", "Failures"),
+                Column(attribute="last_at", title="Last", form=TIME),
+                number("throttled_ms", "Refused for", DURATION),
+            ),
+            entity=LOGINS.one(),
+            removal="Forget",
+            removal_effect="Its next login is checked at once, however many have failed.",
         ),
         ConsoleList(
             path="/tokens",

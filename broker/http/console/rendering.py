@@ -67,6 +67,7 @@ NAVIGATION: Final = (
         (
             ("/users", "Users"),
             ("/tokens", "API tokens"),
+            ("/logins", "Failed logins"),
             ("/roles", "Roles"),
             ("/rules", "Rules"),
             ("/explain", "Explain"),

@@ -16,6 +16,7 @@ from broker.management.drains import DrainEntity
 from broker.management.entity import Entity
 from broker.management.events import Events
 from broker.management.leases import LeaseEntity
+from broker.management.login_sources import LoginSources
 from broker.management.messages import Messages
 from broker.management.nodes import Nodes
 from broker.management.overview import Overview
@@ -40,6 +41,7 @@ SECTIONS: Final[dict[str, list[type[Entity]]]] = {
     "Connections and links": [Connections, Links, TransactionEntity],
     "The store": [Stores, DamagedMessages, Backups],
     "Users": [UserEntity],
+    "Failed logins": [LoginSources],
     "API tokens": [TokenEntity],
     "Drains": [DrainEntity],
     "Settings": [Configuration],

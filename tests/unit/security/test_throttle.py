@@ -69,6 +69,20 @@ def test_how_long_a_login_waits(
     assert throttle.allowed_at(*asking, now_ms) == now_ms + wait_s * SECOND
 
 
+def test_the_failures_of_each_source_are_counted_and_can_be_forgotten() -> None:
+    throttle = LoginThrottle()
+    for number in range(12):
+        throttle.failed("x", "a", NOW + number)
+    throttle.failed("y", "a", NOW + 5)
+    kept = {name: (each.failures, each.last_ms - NOW) for name, each in throttle.sources.items()}
+    assert kept == {"x": (12, 11), "y": (1, 5)}
+    assert throttle.allowed_at("x", "a", NOW + 11) > NOW + 11
+    assert throttle.forget("x")
+    assert throttle.allowed_at("x", "a", NOW + 11) == NOW + 11
+    assert list(throttle.sources) == ["y"]
+    assert not throttle.forget("x")
+
+
 def test_a_success_ends_the_delay_and_not_the_bucket() -> None:
     throttle = LoginThrottle()
     for _ in range(FAILURES_PER_MINUTE):
@@ -115,10 +129,10 @@ def test_sources_max_sources_are_kept_and_the_oldest_is_dropped() -> None:
         throttle.failed("first", "a", NOW)
     for number in range(SOURCES_MAX - 1):
         throttle.failed(str(number), "b", NOW)
-    assert len(throttle) == SOURCES_MAX
+    assert len(throttle.sources) == SOURCES_MAX
     assert throttle.allowed_at("first", "z", NOW) > NOW
     throttle.failed("one more", "b", NOW)
-    assert len(throttle) == SOURCES_MAX
+    assert len(throttle.sources) == SOURCES_MAX
     assert throttle.allowed_at("first", "z", NOW) == NOW
 
 
