@@ -35,7 +35,9 @@ def listing(things: dict[str, Thing]) -> Listing[str]:
         items=list(things),
         names_of=names.__getitem__,
         record_of=things.get,
-        value_of=lambda key, attribute: things[key].size if attribute == "size" else None,
+        value_of=lambda key, attribute: (
+            things[key].size if attribute == "size" and key in things else None
+        ),
         filters={"colour": "colour"},
         tests={"big": lambda record: isinstance(record, Thing) and (record.size or 0) > 5},
     )
