@@ -84,6 +84,9 @@ class App:
     authenticator of its own; `login` is None then.
     """
 
+    log_level: str | None = None
+    """The level of the log that a request has set, in place of the settings' until a reload."""
+
     def __init__(
         self,
         settings: Settings,

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 
 import structlog
 
@@ -38,7 +38,7 @@ from broker.parts import access_of, limits_of, login_of
 from broker.policies import policies_of
 from broker.routing.errors import RoutingError
 from broker.security.access import AccessRules
-from broker.settings import ADOPT, Settings, SettingsError
+from broker.settings import ADOPT, LogSettings, Settings, SettingsError
 from broker.settings_errors import ENVIRONMENT_PREFIX
 from broker.stats import RELOAD_FAILED, RELOADED
 
@@ -73,6 +73,8 @@ FOR_NEW_NODES: Final = frozenset(
 
 RELOADABLE: Final = AT_ONCE | FOR_NEW_CONNECTIONS | FOR_NEW_NODES
 
+
+LOG_LEVELS: Final = get_args(LogSettings.model_fields["level"].annotation)
 
 PASSWORD_IN_URL: Final = re.compile(r"(://[^:/@]*:|[?&]password=)[^/&]*(?=@|&|$)")
 """A password in the URL of a store: that of its user, or the parameter `password`."""
@@ -295,6 +297,7 @@ def apply(app: App, wanted: Settings) -> Reloaded:
     app.listeners.stall_timeout_ms = new.settings.stall_timeout_ms
     app.listeners.admission.limits = connection_limits(new.settings)
     configure_logging(new.settings.log.format, new.settings.log.level)
+    app.log_level = None
     app.settings = new.settings
     app.container.run_round()
     return new.result
@@ -332,7 +335,19 @@ class Reloading(ConfigurationSource):
         self._load: Final = load
 
     def values(self) -> Mapping[str, Mapping[str, object]]:
-        return shown_settings(self._app.settings, os.environ)
+        found = shown_settings(self._app.settings, os.environ)
+        if self._app.log_level is None:
+            return found
+        log = self._app.settings.log.model_dump(mode="json")
+        changed = {"value": {**log, "level": self._app.log_level}, "origin": "management"}
+        return {**found, "log": {**found["log"], **changed}}
+
+    def set_log_level(self, level: str) -> None:
+        """Log lines of `level` and above; raise WrongSettings if there is no such level."""
+        if level not in LOG_LEVELS:
+            raise WrongSettings(f"no level {level:.50}; there are {', '.join(LOG_LEVELS)}")
+        configure_logging(self._app.settings.log.format, level)
+        self._app.log_level = level
 
     def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:
         """Apply the settings; raise WrongSettings if they are wrong, with nothing changed."""

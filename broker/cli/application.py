@@ -28,6 +28,7 @@ from broker.cli.events import events
 from broker.cli.explain import explain
 from broker.cli.leases import leases
 from broker.cli.load.command import load
+from broker.cli.log_level import log_level
 from broker.cli.logins import logins
 from broker.cli.messages import browse, receive, send
 from broker.cli.nodes import nodes
@@ -105,6 +106,7 @@ application.command()(conformance)
 application.command()(embed)
 application.command()(backup)
 application.command(epilog=EXIT_STATUSES)(reload)
+application.command("log-level", epilog=EXIT_STATUSES)(log_level)
 application.command(epilog=STATUSES)(doctor)
 application.command(epilog=EXIT_STATUSES)(drain)
 application.command(epilog=EXIT_STATUSES)(top)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from broker.cli.requests import Record, Requests
 
 queued = Commands(
-    help="List, show, move, delete, cancel, deliver and retry the messages that wait in a queue.",
+    help="List, show, move, copy, delete, cancel, deliver and retry messages in a queue.",
     epilog=EXIT_STATUSES,
     no_args_is_help=True,
 )
@@ -28,6 +28,8 @@ HELD_COLUMNS: Final = ("identity", "name", "state", "reason", *COLUMNS[2:])
 DEAD_LETTER_COLUMNS: Final = (*COLUMNS[:2], "source", "reason", *COLUMNS[2:])
 SCHEDULED_COLUMNS: Final = ("identity", "name", "deliver_at", "priority", "size", "subject")
 PAGE: Final = 1000
+DONE: Final = {"move": "moved", "copy": "copied", "retry": "moved", "delete": "deleted"}
+"""The part of a response that counts the messages of each change."""
 
 QueueName = Annotated[str, typer.Argument(help="The queue.", show_default=False)]
 Identities = Annotated[
@@ -42,6 +44,7 @@ Selector = Annotated[
     typer.Option(help="Those that this JMS selector is true of.", show_default=False),
 ]
 All = Annotated[bool, typer.Option("--all", help="All that wait.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print how many messages these are.")]
 
 
 @queued.command("list")
@@ -130,14 +133,44 @@ def move(
     ] = None,
     selector: Selector = None,
     everything: All = False,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Move messages to another queue or topic."""
-    chosen = _chosen(identities, selector, everything)
+    chosen = _chosen(identities, selector, everything, dry_run=dry_run)
     to_type = kind.value if kind is not None else None
-    with at.opened() as broker:
-        done = _change(broker, "MOVE", queue, {**chosen, "to": to, "to_type": to_type})
-    _tell(done, "moved", as_json=json)
+    arguments = {**chosen, "to": to, "to_type": to_type}
+    _carry_out(at, "move", queue, arguments=arguments, dry_run=dry_run, as_json=json)
+
+
+@queued.command()
+@at_broker
+def copy(
+    at: BrokerAt,
+    queue: QueueName,
+    to: Annotated[
+        str, typer.Argument(help="The queue or topic that gets the copies.", show_default=False)
+    ],
+    identities: Identities = None,
+    kind: Annotated[
+        NodeKind | None,
+        typer.Option(
+            help="The kind of TO, if a queue and a topic have that name.", show_default=False
+        ),
+    ] = None,
+    selector: Selector = None,
+    everything: All = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Copy messages to another queue or topic; they stay where they are.
+
+    A copy has the message-id of its message: a program that ignores repeated ids ignores it.
+    """
+    chosen = _chosen(identities, selector, everything, dry_run=dry_run)
+    to_type = kind.value if kind is not None else None
+    arguments = {**chosen, "to": to, "to_type": to_type}
+    _carry_out(at, "copy", queue, arguments=arguments, dry_run=dry_run, as_json=json)
 
 
 @queued.command()
@@ -148,16 +181,15 @@ def retry(
     identities: Identities = None,
     selector: Selector = None,
     everything: All = False,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Move dead letters back to the queues they came from, as if they had never failed.
 
     Messages held in QUEUE itself, because they could not be moved, become ready in it again.
     """
-    chosen = _chosen(identities, selector, everything)
-    with at.opened() as broker:
-        done = _change(broker, "RETRY", queue, chosen)
-    _tell(done, "moved", as_json=json)
+    chosen = _chosen(identities, selector, everything, dry_run=dry_run)
+    _carry_out(at, "retry", queue, arguments=chosen, dry_run=dry_run, as_json=json)
 
 
 @queued.command()
@@ -168,13 +200,12 @@ def delete(
     identities: Identities = None,
     selector: Selector = None,
     everything: All = False,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Delete ready, held or scheduled messages."""
-    chosen = _chosen(identities, selector, everything)
-    with at.opened() as broker:
-        done = _change(broker, "DELETE", queue, chosen)
-    _tell(done, "deleted", as_json=json)
+    chosen = _chosen(identities, selector, everything, dry_run=dry_run)
+    _carry_out(at, "delete", queue, arguments=chosen, dry_run=dry_run, as_json=json)
 
 
 @queued.command()
@@ -206,13 +237,61 @@ def deliver(
 
 
 def _chosen(
-    identities: list[str] | None, selector: str | None, everything: bool
+    identities: list[str] | None, selector: str | None, everything: bool, *, dry_run: bool
 ) -> dict[str, object]:
     """Return the arguments that choose messages; end the command unless exactly one is given."""
     given = [each for each in (identities, selector, everything) if each]
     if len(given) != 1:
         fail("say which messages: their numbers, or --selector, or --all", 2)
+    if dry_run and identities:
+        fail("--dry-run counts the messages of --selector or --all: numbers are known", 2)
     return {"identities": identities, "selector": selector, "all": everything}
+
+
+def _carry_out(
+    at: BrokerAt,
+    change: str,
+    queue: str,
+    *,
+    arguments: dict[str, object],
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Make a change to the chosen messages of a queue, or print how many they are."""
+    with at.opened() as broker:
+        if dry_run:
+            _tell_count(broker, change, queue, selector=arguments["selector"], as_json=as_json)
+            return
+        done = _change(broker, change.upper(), queue, arguments)
+    _tell(done, DONE[change], as_json=as_json)
+
+
+def _tell_count(
+    broker: Requests, change: str, queue: str, *, selector: object, as_json: bool
+) -> None:
+    """Print how many messages a change would be made to: those a list of the queue has.
+
+    Of a retry, dead letters that do not say where they came from are counted apart.
+    """
+    wanted = {"queue": queue, "selector": selector, "attributeNames": ["state", "source"]}
+    total = number_in(broker.ask("READ", "queue", queue), "messages")
+    found = staying = 0
+    after: object = None
+    with progress("counting", total) as bar:
+        while True:
+            page, after = broker.part("message", count=PAGE, after=after, more=wanted)
+            stay = [each for each in page if not each.get("source") and each["state"] != "held"]
+            staying += len(stay) if change == "retry" else 0
+            found += len(page)
+            bar.advance(len(page))
+            if after is None:
+                break
+    if as_json:
+        typer.echo(json_of({f"would_{change}": found - staying, "would_stay": staying}))
+        return
+    typer.echo(f"would {change} {found - staying}")
+    if staying:
+        typer.echo(f"would leave {staying}: they do not say where they came from")
 
 
 def _change(

@@ -26,6 +26,12 @@ API_REQUESTS_MAX: Final = 64
 API_REQUESTS_PER_USER_MAX: Final = 32
 """Maximum of these from one user, so that another one gets an answer."""
 
+EVENT_STREAMS_MAX: Final = 64
+"""Maximum streams of server-sent events at a time, those of the console included."""
+
+SNAPSHOT_BYTES_MAX: Final = 256 * 1024
+"""Maximum bytes of one snapshot. A client that does not read it gets no further one meanwhile."""
+
 JMS_PROPERTIES_MAX: Final = 64
 """Maximum application properties of a message over JMS over HTTP, sent or received."""
 

@@ -23,6 +23,7 @@ from broker.http.application import ShortHeads, application
 from broker.http.connection import HttpConnection
 from broker.http.loop_lag import LoopLag
 from broker.http.mounts import routes_of
+from broker.http.open_streams import OpenStreams
 from broker.http.site import Site
 from broker.http.streams import Streams
 from broker.http.tasks import BesideTasks
@@ -129,6 +130,7 @@ class HttpServer:
             access=Access(container, is_local=is_loopback(settings.host)),
             tasks=BesideTasks(),
             streams=Streams(settings.streams_max, container.watcher),
+            event_streams=OpenStreams(container),
             loop_lag=LoopLag(),
             obstacles=obstacles,
             has_started=has_started,

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from broker.http.access import Access, Visitor
 from broker.http.connection import CONNECTION, HttpConnection
 from broker.http.loop_lag import LoopLag
+from broker.http.open_streams import OpenStreams
 from broker.http.streams import Streams
 from broker.http.tasks import BesideTasks
 from broker.http_settings import HttpSettings
@@ -41,6 +42,7 @@ class Site:
     access: Access
     tasks: BesideTasks
     streams: Streams
+    event_streams: OpenStreams
     loop_lag: LoopLag
     obstacles: Callable[[], list[str]]
     has_started: Callable[[], bool]

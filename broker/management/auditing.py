@@ -9,6 +9,7 @@ from typing import Final
 from broker.audit.audit import Audit
 from broker.audit.record import AMQP, DONE, FAILED, HTTP, REFUSED, WEBSOCKET, Actor, AuditEvent
 from broker.links.access import subscription_resource
+from broker.management.configuration import SETTINGS
 from broker.management.connections import CONNECTION
 from broker.management.definitions import DEFINITIONS
 from broker.management.entity import Caller, Denied, actor_of
@@ -40,8 +41,10 @@ ACTIONS: Final = {
     (MESSAGE, "CANCEL"): "message.deleted",
     (MESSAGE, "DELIVER"): "message.delivered-early",
     (MESSAGE, "MOVE"): "message.moved",
+    (MESSAGE, "COPY"): "message.copied",
     (MESSAGE, "RETRY"): "message.retried",
     (CONNECTION, "DELETE"): "connection.closed",
+    (SETTINGS, "SET-LOG-LEVEL"): "log.level-changed",
     (LOGIN_SOURCE, "DELETE"): "login.failures-forgotten",
     (TOKEN, "CREATE"): "token.created",
     (TOKEN, "DELETE"): "token.revoked",

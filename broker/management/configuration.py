@@ -11,7 +11,7 @@ from broker.audit.record import Actor
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later
 from broker.management.page import read_page
-from broker.management.request import CONFLICT, Refused, Request
+from broker.management.request import BAD_REQUEST, CONFLICT, Refused, Request
 from broker.management.response import Response
 
 SETTINGS: Final = "settings"
@@ -43,6 +43,10 @@ class ConfigurationSource(ABC):
         `dry_run` applies nothing. Raise WrongSettings, having changed nothing.
         """
 
+    @abstractmethod
+    def set_log_level(self, level: str) -> None:
+        """Log lines of `level` and above, until the next reload. Raise WrongSettings if unknown."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SettingsRecord(EntityRecord):
@@ -60,15 +64,33 @@ class Configuration(Entity):
         self._source: Final = source
 
     def operations(self) -> Mapping[str, Operation]:
-        return {"READ": self._read, "RELOAD": self._reload}
+        return {
+            "READ": self._read,
+            "RELOAD": self._reload,
+            "SET-LOG-LEVEL": self._set_log_level,
+        }
 
     def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Return `settings`: `value`, `origin` and `reload` (whether one applies it) by name."""
         request.only()
+        return Response(body={"settings": dict(self._known_source().values())})
+
+    def _known_source(self) -> ConfigurationSource:
+        """Return what reads the settings; Refused for an embedded broker."""
         source = self._source()
         if source is None:
             raise Refused(CONFLICT, NO_SETTINGS)
-        return Response(body={"settings": dict(source.values())})
+        return source
+
+    def _set_log_level(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """Log lines of `level` and above, until the settings are read again."""
+        request.only("level")
+        level = request.text("level")
+        try:
+            self._known_source().set_log_level(level)
+        except WrongSettings as error:
+            raise Refused(BAD_REQUEST, str(error)) from None
+        return Response(body={"level": level})
 
     def query(self, request: Request) -> Response:
         page = read_page(request, self.attributes)
@@ -82,9 +104,7 @@ class Configuration(Entity):
         which is `applied`, `unchanged` or `needs restart`.
         """
         request.only("dry_run")
-        source, dry_run = self._source(), request.flag("dry_run")
-        if source is None:
-            raise Refused(CONFLICT, NO_SETTINGS)
+        source, dry_run = self._known_source(), request.flag("dry_run")
 
         async def answer() -> Response:
             # later: a reload ends in a round of work, which a request must not begin

@@ -1,4 +1,4 @@
-"""Messages in a queue: list, show, delete, move, cancel, deliver early, retry dead letters."""
+"""Messages in a queue: list, show, delete, move, copy, cancel, deliver early, retry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ from broker.management.entity import (
     Operation,
     attributes_of,
 )
-from broker.management.move_rights import ReturnRights, demand_source, demand_target
+from broker.management.move_rights import (
+    ReturnRights,
+    demand_browsing,
+    demand_source,
+    demand_target,
+)
 from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import Response
@@ -159,6 +164,7 @@ class Messages(Entity):
             "READ": self._read,
             "DELETE": self._delete,
             "MOVE": self._move,
+            "COPY": self._copy,
             "RETRY": self._retry,
             "CANCEL": self._cancel,
             "DELIVER": self._deliver,
@@ -261,10 +267,35 @@ class Messages(Entity):
     def _move(self, request: Request, caller: Caller) -> Response:
         """Move messages to the existing queue or topic `to`; `to_type` chooses if both exist."""
         request.only(*CHOICE, "to", "to_type")
+        demand_source(self._router, caller, request)
+        queue, node = self._queue_and_target(request, caller)
+        return self._carry(request, queue, lambda entry: (node, entry.message))
+
+    def _copy(self, request: Request, caller: Caller) -> Response:
+        """Put copies of messages to the existing queue or topic `to`; the messages stay.
+
+        A copy has all of its message, also the message-id, and no count of deliveries.
+        """
+        request.only(*CHOICE, "to", "to_type")
+        demand_browsing(self._router, caller, request)
+        queue, node = self._queue_and_target(request, caller)
+        chosen = _Chosen(request)
+        copied = 0
+        stopped = None
+        for entry in chosen.entries(queue):
+            try:
+                node.put(entry.message, self._journal.batch)
+            except RoutingError as refusal:
+                stopped = str(refusal)
+                break
+            copied += 1
+        return chosen.response(copied=copied, stopped=stopped)
+
+    def _queue_and_target(self, request: Request, caller: Caller) -> tuple[Queue, Node]:
+        """Return the queue of the messages, and the node `to`, to which the caller may send."""
         name, kind = request.text("to"), request.text("to_type", "")
         if kind not in ("", QUEUE, TOPIC):
             raise Refused(BAD_REQUEST, f"to_type must be {QUEUE} or {TOPIC}")
-        demand_source(self._router, caller, request)
         demand_target(self._router, caller, self._router.parse(name, kind))
         queue = self._queue(request)
         node = self._router.find_named(name, kind)
@@ -272,7 +303,7 @@ class Messages(Entity):
             raise Refused(NOT_FOUND, f"no {kind or 'queue or topic'} {name}")
         if node is queue:
             raise Refused(BAD_REQUEST, f"{name} is where they are")
-        return self._carry(request, queue, lambda entry: (node, entry.message))
+        return queue, node
 
     def _retry(self, request: Request, caller: Caller) -> Response:
         """Move dead letters back to the queues they came from, as if they had never failed.

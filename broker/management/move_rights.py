@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from broker.links.access import SEND, is_nobodys, node_resource, subscription_resource
+from broker.links.access import BROWSE, SEND, is_nobodys, node_resource, subscription_resource
 from broker.management.entity import Caller, Denied
 from broker.management.request import Request
 from broker.routing.addresses.address import Address
@@ -37,6 +37,19 @@ def demand_source(router: Router, caller: Caller, request: Request) -> None:
     resource = _queue_resource(router, request.text("queue"))
     if resource is not None:
         caller.demand(MOVE, resource)
+
+
+def demand_browsing(router: Router, caller: Caller, request: Request) -> None:
+    """Raise Denied unless the caller may browse the queue or subscription that `request` names."""
+    identity = identity_in(request.text("subscription", ""))
+    if identity is not None:
+        caller.demand(BROWSE, subscription_resource(identity))
+        return
+    resource = None
+    if not request.text("subscription", ""):
+        resource = _queue_resource(router, request.text("queue"))
+    if resource is not None:
+        caller.demand(BROWSE, resource)
 
 
 def demand_target(router: Router, caller: Caller, address: Address) -> None:

@@ -188,3 +188,16 @@ def test_a_broker_serves_without_its_audit(tmp_path: Path) -> None:
     assert audited.bob.prints("receive", "shop.in", "--count", "1") == b"x\n"
     assert audited.process.stop() == 0
     assert "audit records cannot be written" in audited.process.log.read_text()
+
+
+def test_the_level_of_the_log_is_changed_until_a_reload(audited: Audited) -> None:
+    ada = audited.ada
+    assert ada.prints("log-level") == b"info\n"
+    assert ada.prints("log-level", "warning") == b"warning\n"
+    assert json.loads(ada.prints("log-level", "--json")) == {"level": "warning"}
+    unknown = ada.run("log-level", "loud")
+    assert (unknown.returncode, b"there are debug, info" in unknown.stderr) == (1, True)
+    assert ada.prints("reload") == b"no setting has changed\n"
+    assert ada.prints("log-level") == b"info\n"
+    changes = [each for each in audited.stop() if each["action"] == "log.level-changed"]
+    assert [each["result"] for each in changes] == ["done", "failed"]

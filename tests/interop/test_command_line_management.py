@@ -130,6 +130,27 @@ def test_messages_are_listed_shown_moved_and_deleted(client: Client, address: st
     assert first.encode() in gone.stderr
 
 
+def test_messages_are_counted_and_copied(client: Client, address: str) -> None:
+    lines = b"".join(b"%d\n" % number for number in range(1200))
+    client.prints("send", address, typed=lines)
+    other = f"{address}.other"
+    client.prints("node", "create", other)
+    choice = ("--all", "--dry-run")
+    assert client.prints("message", "copy", address, other, *choice) == b"would copy 1200\n"
+    assert client.prints("message", "delete", address, *choice) == b"would delete 1200\n"
+    retried = client.prints("message", "retry", address, *choice, "--json")
+    assert json.loads(retried) == {"would_retry": 0, "would_stay": 1200}
+    none = ("--selector", "JMSPriority = 9", "--dry-run")
+    assert client.prints("message", "move", address, other, *none) == b"would move 0\n"
+    assert client.run("message", "delete", address, "1", "--dry-run").returncode == 2
+    assert client.prints("message", "copy", address, other, "--all") == b"copied 1200\n"
+    counts = [
+        json.loads(client.prints("node", "show", name, "--json"))["messages"]
+        for name in (address, other)
+    ]
+    assert counts == [1200, 1200]
+
+
 def test_a_whole_queue_is_moved_and_cut_short_in_the_list(client: Client, address: str) -> None:
     lines = b"".join(b"%d\n" % number for number in range(2500))
     client.prints("send", address, typed=lines)

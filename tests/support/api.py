@@ -7,11 +7,12 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from broker.audit.record import Actor
 from broker.http.server import HttpServer
 from broker.http_settings import HttpSettings
-from broker.management.configuration import ConfigurationSource
+from broker.management.configuration import ConfigurationSource, WrongSettings
 from broker.management.management import Management
 from broker.management.users import LoginRules
 from broker.security.identity import ADMIN
@@ -27,14 +28,28 @@ from tests.support.stores import GatedStore
 
 PASSWORD = "sesame"
 
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
 JSON = {"content-type": "application/json"}
 
 
 class FixedSettings(ConfigurationSource):
     """Settings of which a reload applies one."""
 
+    def __init__(self) -> None:
+        self.level = "info"
+
     def values(self) -> Mapping[str, Mapping[str, object]]:
-        return {"credit": {"value": 7, "origin": "default", "reload": True}}
+        log = {"value": {"format": "json", "level": self.level}, "origin": "default"}
+        return {
+            "credit": {"value": 7, "origin": "default", "reload": True},
+            "log": {**log, "reload": True},
+        }
+
+    def set_log_level(self, level: str) -> None:
+        if level not in LOG_LEVELS:
+            raise WrongSettings(f"no level {level}")
+        self.level = level
 
     def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:  # noqa: ARG002
         return {"credit": "unchanged" if dry_run else "applied"}
@@ -84,11 +99,15 @@ class ApiClient:
         assert isinstance(found, dict)
         return found
 
-    async def names(self, path: str, attribute: str = "name") -> list[object]:
-        """Return an attribute of all items of a page."""
+    async def items(self, path: str) -> list[dict[str, Any]]:
+        """Return all items of a page."""
         items = (await self.get(path))["items"]
         assert isinstance(items, list)
-        return [item[attribute] for item in items]
+        return items
+
+    async def names(self, path: str, attribute: str = "name") -> list[object]:
+        """Return an attribute of all items of a page."""
+        return [item[attribute] for item in await self.items(path)]
 
     async def job(self, body: object) -> dict[str, object]:
         """Return the job of an action once it has ended."""
@@ -130,13 +149,14 @@ async def api_of(
     tasks: set[asyncio.Task[None]] = set()
     known = Users(folder / "users.toml")
     throttle = LoginThrottle()
+    fixed = FixedSettings()
     management = Management(
         container,
         store,
         lambda work: tasks.add(asyncio.ensure_future(work)),
         accounts=lambda: LoginRules(known, anonymous=False, throttle=throttle),
         api_tokens=StoredTokens(GatedStore(), broker.journal),
-        settings=FixedSettings,
+        settings=lambda: fixed,
         listeners=lambda: ["amqp"],
     )
     container.service = management

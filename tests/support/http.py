@@ -150,3 +150,21 @@ async def note(store: Store, *rows: EventRow) -> None:
     for row in rows:
         batch.note_event(row)
     await store.commit(batch)
+
+
+@asynccontextmanager
+async def event_stream(url: str, headers: dict[str, str]) -> AsyncIterator[asyncio.StreamReader]:
+    """Open a stream of events that does not end; yield what it is read from, behind the head."""
+    parts = urlsplit(url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    lines = [f"GET {path} HTTP/1.1", "host: localhost"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    writer.write("\r\n".join([*lines, "", ""]).encode())
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 "), head
+        assert b"content-type: text/event-stream" in head
+        yield reader
+    finally:
+        writer.close()

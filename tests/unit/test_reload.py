@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
+import structlog
 
 from broker.amqp.frames import AMQP_HEADER, SASL_HEADER
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SaslOutcome
 from broker.app import App
+from broker.audit.record import BROKER
+from broker.management.configuration import WrongSettings
 from broker.net.log import configure_logging
 from broker.reload import (
     AT_ONCE,
@@ -17,6 +20,7 @@ from broker.reload import (
     FOR_NEW_NODES,
     RELOADABLE,
     Reloaded,
+    Reloading,
     apply,
     plan,
     reload,
@@ -234,6 +238,26 @@ async def test_the_log_tells_what_was_done(
         ("changed settings need a restart of the broker", "hold_ms", None),
     ]
     assert (told[0]["users"], told[0]["anonymous"]) == (0, True)
+
+
+@pytest.mark.requirement("OPS-01")
+async def test_a_level_of_the_log_lasts_until_the_next_reload(
+    app: App, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = settings(tmp_path)
+    source = Reloading(app, lambda: wanted)
+    source.set_log_level("warning")
+    structlog.get_logger("broker").info("left out")
+    told = source.values()["log"]
+    assert told["origin"] == "management"
+    assert told["value"] == {"format": "console", "level": "warning"}
+    with pytest.raises(WrongSettings, match="no level loud; there are debug, info"):
+        source.set_log_level("loud")
+    assert source.reload(dry_run=False, actor=BROKER, request_id=None)["log"] == "unchanged"
+    assert source.values()["log"]["origin"] == "default"
+    structlog.get_logger("broker").info("written")
+    told_lines = capsys.readouterr().err
+    assert ("left out" in told_lines, "written" in told_lines) == (False, True)
 
 
 @pytest.mark.requirement("OPS-01")

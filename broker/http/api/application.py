@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -168,6 +168,8 @@ def _name_in(found: Mapping[str, object]) -> str:
 
 
 async def _response_of(answer: CallResult) -> Response:
+    if answer.stream is not None:
+        return StreamingResponse(answer.stream, media_type=answer.media_type)
     if answer.body is None:
         return Response(status_code=answer.status, headers=dict(answer.headers))
     body = answer.body

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from broker.http.api.endpoint import Call, CallResult
 from broker.http.api.entities import ResourceKind, named
@@ -10,6 +10,7 @@ from broker.http.api.json_values import decoded, encoded, encoded_in_portions
 from broker.http.api.kinds import USERS
 from broker.http.api.models import BackupBody, ManagementBody, UserBody
 from broker.management.backups import BACKUP
+from broker.management.configuration import SETTINGS
 from broker.management.request import FAILURES_FROM, Request
 from broker.management.response import ACCEPTED, CREATED, OK
 from broker.security.resources import MANAGEMENT, Resource
@@ -62,6 +63,13 @@ async def perform(call: Call) -> CallResult:
     told = encoded({"status": response.status, "description": response.description})
     body = await encoded_in_portions(response.body, ROWS)
     return CallResult(body=told[:-1] + b', "body": ' + body + b"}")
+
+
+async def read_log_level(call: Call) -> CallResult:
+    """Return the level of the log, which is one of the settings."""
+    response = await call.ask(Request(operation="READ", type=SETTINGS, name="broker"))
+    body: Any = response.body
+    return CallResult(body={"level": body["settings"]["log"]["value"]["level"]})
 
 
 async def back_up(call: Call) -> CallResult:

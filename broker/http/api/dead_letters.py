@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
+from broker.http.api.endpoint import Call, CallResult
 from broker.links.container import Container
 from broker.management.dead_letter_move import move_of
 from broker.management.stretches import in_portions
 from broker.routing.queues.paging import NotLoaded
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.queue_inspection import peek
+from broker.security.resources import MANAGEMENT, Resource
+
+VIEW: Final = "view"
+MESSAGES: Final = Resource(MANAGEMENT, "messages")
 
 EXAMINED_MAX: Final = 500
 """Maximum messages of a queue that are examined."""
@@ -82,3 +87,10 @@ async def _examined(queue: Queue) -> DeadLetterQueue:
         examined=len(entries),
         origins=sorted(origins.values(), key=lambda each: -each.messages),
     )
+
+
+async def list_dead_letters(call: Call) -> CallResult:
+    """Return the dead-letter queues with their origins."""
+    call.demand(VIEW, MESSAGES)
+    found = await dead_letter_queues(call.site.container)
+    return CallResult(body={"items": [asdict(each) for each in found], "next": None})

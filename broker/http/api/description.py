@@ -25,9 +25,6 @@ REF: Final = "#/components/schemas/{model}"
 
 CONVERTER: Final = re.compile(r"\{(\w+):(\w+)\}")
 
-BODIES: Final = ("application/octet-stream", "application/json", "text/plain; charset=utf-8")
-"""The media types of the body of a message."""
-
 KEY: Final = f"^[ -~]{{1,{KEY_CHARACTERS_MAX}}}$"
 """The pattern of the keys of Idempotency-Key."""
 
@@ -130,7 +127,7 @@ def _success(endpoint: Endpoint, status: int, named: Mapping[type, Schema]) -> S
     if status == NO_CONTENT:
         return found
     if endpoint.result is None:
-        found["content"] = {each: {"schema": {"type": "string"}} for each in BODIES}
+        found["content"] = {each: {"schema": {"type": "string"}} for each in endpoint.media_types}
         return found
     schema = named[endpoint.result]
     if FIELDS in endpoint.parameters:

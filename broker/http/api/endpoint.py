@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -65,10 +65,14 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class CallResult:
-    """The response to a call: `body` becomes JSON, or is the content if it is bytes."""
+    """The response to a call: `body` becomes JSON, or is the content if it is bytes.
+
+    `stream` yields the content of one that has no end, in place of a body.
+    """
 
     status: int = 200
     body: object = None
+    stream: AsyncIterator[bytes] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     media_type: str = "application/json"
 
@@ -82,6 +86,7 @@ class Endpoint:
 
     `right` is the right without which nothing is done, `result` the model or record of the
     response, `status` its code, and `other_status` the one of other successes, 0 if there is none.
+    `media_types` are those of a response that has no such result.
     `is_list`: the response is a page of results. `is_conditional`: it is carried out only if the
     preconditions in its headers hold.
     """
@@ -96,6 +101,7 @@ class Endpoint:
     result: type | None = None
     status: int = 200
     other_status: int = 0
+    media_types: Sequence[str] = ()
     is_list: bool = False
     is_conditional: bool = False
 

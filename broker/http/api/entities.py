@@ -33,6 +33,7 @@ LIMIT: Final = Parameter(
     description=f"entities on a page, {LIMIT_DEFAULT} if left out",
 )
 CURSOR: Final = Parameter(name="cursor", description="`next` of the page before")
+AFTER: Final = Parameter(name=CURSOR.name, description=CURSOR.description, argument="after")
 
 SORT: Final = Parameter(
     name="sort", description="attributes, such as `-messages,name`; `-` is descending"
@@ -199,6 +200,18 @@ def performed(kind: str, operation: str, name: str = "") -> Work:
     async def work(call: Call) -> CallResult:
         request = Request(
             operation=operation, type=kind, name=name or None, arguments=call.arguments
+        )
+        return CallResult(body=(await call.ask(request)).body)
+
+    return work
+
+
+def performed_on_one(kind: str, operation: str) -> Work:
+    """Return the work that performs an operation on the entity that the path names."""
+
+    async def work(call: Call) -> CallResult:
+        request = Request(
+            operation=operation, type=kind, name=named(call), arguments=call.arguments
         )
         return CallResult(body=(await call.ask(request)).body)
 

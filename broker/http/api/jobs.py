@@ -37,6 +37,9 @@ COUNTED: Final = 50
 """Messages that one portion of a dry run counts: they are shown to be counted, which takes longer
 than to move them."""
 
+DONE_COUNTS: Final = ("moved", "copied", "deleted", "delivered")
+"""The parts of responses that count what has been done."""
+
 MISSING_MAX: Final = 100
 """Ids of missing messages that a job names."""
 
@@ -111,7 +114,7 @@ class Job:
             assert isinstance(found, list)
             self.done += len(found)
             return _text(body["next"])
-        self.done += sum(_number(body.get(each)) for each in ("moved", "deleted", "delivered"))
+        self.done += sum(_number(body.get(each)) for each in DONE_COUNTS)
         self.skipped += _number(body.get("skipped"))
         missing = body["missing"]
         assert isinstance(missing, list)

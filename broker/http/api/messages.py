@@ -25,6 +25,9 @@ SCANNED: Final = 500
 
 STATES: Final = {"ready": WAITING, "scheduled": SCHEDULED, "held": HELD}
 
+BODIES: Final = ("application/octet-stream", "application/json", "text/plain; charset=utf-8")
+"""The media types of the body of a message."""
+
 TRUNCATED: Final = "jms-broker-truncated"
 """The header of a body that is longer than what is shown."""
 

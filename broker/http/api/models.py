@@ -90,18 +90,18 @@ class MessagePlace(RequestBody):
 
 
 class MessageActionBody(RequestBody):
-    """Messages to move, to return to their queue as dead letters, to delete, or to deliver early.
+    """Messages to move, copy, return to their queue as dead letters, delete, or deliver early.
 
     They are `ids`, or those that match `selector`, or `all`; only `ids` are delivered before their
     delivery time. `dry_run` only counts them.
     """
 
-    action: Literal["move", "retry", "delete", "deliver"]
+    action: Literal["move", "copy", "retry", "delete", "deliver"]
     place: MessagePlace = Field(alias="from")
     ids: Annotated[list[Id], Field(min_length=1, max_length=IDS_MAX)] | None = None
     selector: Text | None = None
     all: bool = False
-    to: Text | None = Field(default=None, description="the queue or topic to move them to")
+    to: Text | None = Field(default=None, description="the queue or topic to move or copy them to")
     to_type: Literal["queue", "topic"] | None = None
     limit: Annotated[int, Field(ge=1, le=IDS_MAX)] = IDS_MAX
     dry_run: bool = False
@@ -111,8 +111,8 @@ class MessageActionBody(RequestBody):
         """Raise ValueError if the fields do not go together."""
         if [bool(self.ids), bool(self.selector), self.all].count(True) != 1:
             raise ValueError("set one of ids, selector, and all")
-        if (self.action == "move") != (self.to is not None):
-            raise ValueError("an action has `to` if it is move, else it has none")
+        if (self.action in ("move", "copy")) != (self.to is not None):
+            raise ValueError("an action has `to` if it is move or copy, else it has none")
         if self.to_type is not None and self.to is None:
             raise ValueError("to_type says what `to` is")
         if self.action == "deliver" and not self.ids:
@@ -125,7 +125,7 @@ class MessageActionBody(RequestBody):
 class JobRecord(BaseModel):
     """A message action: `state` is running, done, failed or stopped (by a node that was full).
 
-    `done` messages have been moved, deleted or delivered early; with `dry_run` they would be.
+    `done` messages were moved, copied, deleted or delivered early; with `dry_run` they would be.
     `missing` are ids that were not there, at most 100 of them. `skipped` messages stay; `reason` is
     why the first of them does, or why the action failed or stopped.
     """
@@ -141,6 +141,111 @@ class JobRecord(BaseModel):
     reason: str | None
     started_at: int
     ended_at: int | None
+
+
+class AlarmRecord(BaseModel):
+    """An alarm: a state in which the broker takes less than it is asked to, or answers nothing."""
+
+    name: str
+    holds: bool
+
+
+class ListenerRecord(BaseModel):
+    """A listener with its connections and their bytes since the start.
+
+    `certificate_ends_at` is when its first certificate or revocation list ends, null without TLS.
+    """
+
+    name: str
+    connections: int
+    opened: int
+    closed: int
+    received_bytes: int
+    sent_bytes: int
+    certificate_ends_at: int | None
+
+
+class TopicBranchRecord(BaseModel):
+    """The topics whose names begin with the words `name`; the numbers are sums over them."""
+
+    name: str
+    is_topic: bool
+    topics: int
+    subscriptions: int
+    published: int
+
+
+class DeadLetterOriginRecord(BaseModel):
+    """Dead letters of one source and reason; times are 0 if they are unknown."""
+
+    source: str
+    reason: str
+    messages: int
+    first_at: int
+    last_at: int
+
+
+class DeadLetterQueueRecord(BaseModel):
+    """A dead-letter queue, with the origins of its first `examined` messages."""
+
+    name: str
+    messages: int
+    examined: int
+    origins: list[DeadLetterOriginRecord]
+
+
+class MessageLifeRecord(BaseModel):
+    """The events of a message, the oldest first, and why there may be others."""
+
+    events: list[dict[str, object]]
+    note: str
+
+
+class LogLevelBody(RequestBody):
+    """A level of the log: lines of it and above are written."""
+
+    level: Text
+
+
+class LogLevelRecord(BaseModel):
+    """The level of the log."""
+
+    level: str
+
+
+class DefinitionsKind(BaseModel):
+    """A kind of definitions, such as `queues`."""
+
+    name: str
+    version: int
+    entries: int
+
+
+class DefinitionsPage(BaseModel):
+    """A page of definitions of one kind; `next` is the `offset` of the next page."""
+
+    version: int
+    definitions: list[dict[str, object]]
+    next: int | None
+
+
+class DefinitionsBody(RequestBody):
+    """Definitions of one kind to add, or to change those that differ. None is removed."""
+
+    version: int
+    definitions: Annotated[list[dict[str, object]], Field(max_length=NAMES_MAX)]
+    dry_run: bool = False
+    secrets: bool = False
+
+
+class ImportRecord(BaseModel):
+    """The outcomes of an import in the order of the definitions, and the number of each result."""
+
+    added: int
+    changed: int
+    unchanged: int
+    refused: int
+    outcomes: list[dict[str, object]]
 
 
 class BackupBody(RequestBody):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from broker.http.api import messages
-from broker.http.api.changes import back_up, perform, put_node, put_user
-from broker.http.api.endpoint import DELETE, GET, POST, PUT, Endpoint
-from broker.http.api.entities import CURSOR, LIMIT, ResourceKind, performed, stated, whole
+from broker.http.api.broker_endpoints import broker_endpoints
+from broker.http.api.changes import perform, put_node, put_user
+from broker.http.api.endpoint import GET, POST, PUT, Endpoint
+from broker.http.api.entities import AFTER, LIMIT, ResourceKind, performed, stated
 from broker.http.api.jobs import Jobs
 from broker.http.api.kinds import (
     CONNECTIONS,
@@ -27,72 +27,66 @@ from broker.http.api.kinds import (
     flag,
     text,
 )
+from broker.http.api.message_endpoints import message_endpoints
 from broker.http.api.models import (
     AccessBody,
     AccessRecord,
-    AllSettings,
     AttachBody,
     AttachRecord,
-    AuditRecord,
-    BackupBody,
-    BoundsRecord,
     CheckRecord,
     FlowRecord,
-    JobRecord,
     ManagementBody,
     ManagementRecord,
-    MessageActionBody,
-    MessageContent,
     MessagePlace,
     NodeBody,
-    Nothing,
-    ReloadRecord,
     RouteBody,
     RouteRecord,
     TokenBody,
+    TopicBranchRecord,
     UserBody,
 )
 from broker.http.api.parameters import NUMBER, Parameter
+from broker.http.api.topics_tree import DEPTH_MAX, list_topics_tree
 from broker.management.acl import ACL
-from broker.management.audit_records import AUDIT_RECORD
-from broker.management.backups import BACKUP, BackupRecord
-from broker.management.configuration import SETTINGS
-from broker.management.events import EVENTS
 from broker.management.explain import ATTACH
 from broker.management.flow import FLOW
-from broker.management.messages import MessageRecord
-from broker.management.overview import BROKER, BrokerRecord
-from broker.management.response import ACCEPTED, CREATED, NO_CONTENT, OK
+from broker.management.response import CREATED, OK
 from broker.management.route import ROUTE
-from broker.management.stores import QUARANTINED, STORE, QuarantinedRecord, StoreRecord
 from broker.management.tokens import TOKEN, NewTokenRecord
 
 OF_NODES: Final = (
     flag("if_empty", "fail if it holds messages"),
     flag("if_unused", "fail if it has consumers or producers"),
 )
-PLACE: Final = (
-    text("queue", "the queue of the messages; or else `subscription`"),
-    text("subscription", "the identity of the subscription whose messages these are"),
-)
-OF_ID: Final = "/{id:int}"
-SELECTOR: Final = text("selector", "only messages that match this JMS selector")
-AFTER: Final = Parameter(name=CURSOR.name, description=CURSOR.description, argument="after")
 
 
 def endpoints() -> list[Endpoint]:
     """Return all endpoints. Those of one broker are made once, as jobs are remembered with them."""
+    jobs = Jobs()
     return [
-        Endpoint(
-            method=GET,
-            path="/overview",
-            summary="Read what the broker is and how much it holds",
-            right="view management:metrics",
-            work=performed(BROKER, "READ"),
-            result=BrokerRecord,
-        ),
+        *broker_endpoints(jobs),
         *_nodes(QUEUES),
         *_nodes(TOPICS),
+        Endpoint(
+            method=GET,
+            path="/topics-tree",
+            summary="List topics by the first words of their names, with sums",
+            right="view management:topics",
+            work=list_topics_tree,
+            parameters=(
+                text("prefix", "only topics that begin with these words"),
+                Parameter(
+                    name="depth",
+                    type=NUMBER,
+                    low=1,
+                    high=DEPTH_MAX,
+                    description="the words behind the prefix that tell topics apart, 1 if left out",
+                ),
+                *(LIMIT, AFTER),
+            ),
+            result=TopicBranchRecord,
+            is_list=True,
+        ),
         SUBSCRIPTIONS.listing(),
         SUBSCRIPTIONS.reading(),
         SUBSCRIPTIONS.removal(
@@ -100,16 +94,11 @@ def endpoints() -> list[Endpoint]:
             "Delete a subscription with its messages",
             (flag("force", "even if it has consumers, whose links are then detached"),),
         ),
-        *_messages(),
-        *_scheduled(),
-        *_actions(Jobs()),
+        *message_endpoints(jobs),
         *_connections(),
-        *_stores(),
         *_users(),
         *_access(),
         *_explanations(),
-        *_configuration(),
-        *_records(),
         Endpoint(
             method=POST,
             path="/management",
@@ -142,104 +131,6 @@ def _nodes(kind: ResourceKind) -> list[Endpoint]:
     ]
 
 
-def _messages() -> list[Endpoint]:
-    right = "view management:messages"
-    return [
-        Endpoint(
-            method=GET,
-            path="/messages",
-            summary="List messages in their order of delivery; none is acquired",
-            right=right,
-            work=messages.list_messages,
-            parameters=(
-                *PLACE,
-                Parameter(
-                    name="state",
-                    choices=tuple(messages.STATES),
-                    description="ready and held if left out",
-                ),
-                *(SELECTOR, LIMIT, AFTER),
-            ),
-            result=MessageRecord,
-            is_list=True,
-        ),
-        Endpoint(
-            method=GET,
-            path=f"/messages{OF_ID}",
-            summary="Read one message without its body; it is not acquired",
-            right=right,
-            work=messages.read_message,
-            parameters=PLACE,
-            result=MessageContent,
-        ),
-        Endpoint(
-            method=GET,
-            path=f"/messages{OF_ID}/body",
-            summary="Read the body of a message, at most 64 KiB of it",
-            right=right,
-            work=messages.read_body,
-            parameters=PLACE,
-            other_status=NO_CONTENT,
-        ),
-    ]
-
-
-def _scheduled() -> list[Endpoint]:
-    return [
-        Endpoint(
-            method=GET,
-            path="/scheduled",
-            summary="List messages that wait for their delivery time, the earliest first",
-            right="view management:messages",
-            work=messages.list_scheduled,
-            parameters=(*PLACE, SELECTOR, LIMIT, AFTER),
-            result=MessageRecord,
-            is_list=True,
-        ),
-        Endpoint(
-            method=DELETE,
-            path=f"/scheduled{OF_ID}",
-            summary="Delete a message that waits for its delivery time",
-            right="edit management:messages",
-            work=messages.cancel_scheduled,
-            parameters=PLACE,
-            status=NO_CONTENT,
-        ),
-    ]
-
-
-def _actions(jobs: Jobs) -> list[Endpoint]:
-    return [
-        Endpoint(
-            method=POST,
-            path="/message-actions",
-            summary="Move, retry, delete messages, or deliver them early, beside other work",
-            right="edit management:messages",
-            work=jobs.begin,
-            body=MessageActionBody,
-            result=JobRecord,
-            status=ACCEPTED,
-        ),
-        Endpoint(
-            method=GET,
-            path="/jobs",
-            summary="List actions since the start, the newest first",
-            right="view management:messages",
-            work=jobs.list,
-            result=JobRecord,
-            is_list=True,
-        ),
-        Endpoint(
-            method=GET,
-            path="/jobs/{id:int}",
-            summary="Read how far an action has come",
-            right="view management:messages",
-            work=jobs.read,
-            result=JobRecord,
-        ),
-    ]
-
-
 def _connections() -> list[Endpoint]:
     return [
         CONNECTIONS.listing(),
@@ -257,58 +148,6 @@ def _connections() -> list[Endpoint]:
         SINKS.listing(),
         SINKS.reading(),
         SINKS.removal("FORGET", "Drop all that a sink has staged, and its last batch number"),
-    ]
-
-
-def _stores() -> list[Endpoint]:
-    right = "view management:store"
-    return [
-        Endpoint(
-            method=GET,
-            path="/stores",
-            summary="Read the one store, and the broker's memory",
-            right=right,
-            work=whole(STORE),
-            result=StoreRecord,
-            is_list=True,
-        ),
-        Endpoint(
-            method=GET,
-            path="/quarantined-messages",
-            summary="List stored messages that are damaged",
-            right=right,
-            work=whole(QUARANTINED, "after"),
-            parameters=(
-                LIMIT,
-                Parameter(
-                    name=CURSOR.name,
-                    type=NUMBER,
-                    argument="after",
-                    description=CURSOR.description,
-                ),
-            ),
-            result=QuarantinedRecord,
-            is_list=True,
-        ),
-        Endpoint(
-            method=GET,
-            path="/backups",
-            summary="Read the last backup since the start",
-            right=right,
-            work=whole(BACKUP),
-            result=BackupRecord,
-            is_list=True,
-        ),
-        Endpoint(
-            method=POST,
-            path="/backups",
-            summary="Begin to copy the store to a new file of the broker's machine",
-            right="edit management:store",
-            work=back_up,
-            body=BackupBody,
-            result=BackupRecord,
-            status=ACCEPTED,
-        ),
     ]
 
 
@@ -401,63 +240,5 @@ def _explanations() -> list[Endpoint]:
             work=stated(FLOW, "EXPLAIN"),
             body=MessagePlace,
             result=FlowRecord,
-        ),
-    ]
-
-
-def _configuration() -> list[Endpoint]:
-    return [
-        Endpoint(
-            method=GET,
-            path="/config",
-            summary="Read all settings with their origin, without secrets",
-            right="view management:config",
-            work=performed(SETTINGS, "READ", "broker"),
-            result=AllSettings,
-        ),
-        Endpoint(
-            method=POST,
-            path="/config/reload",
-            summary="Read the settings again, and apply those that need no restart",
-            right="edit management:config",
-            work=performed(SETTINGS, "RELOAD", "broker"),
-            parameters=(flag("dry_run", "only say what a reload would do"),),
-            body=Nothing,
-            result=ReloadRecord,
-        ),
-    ]
-
-
-def _records() -> list[Endpoint]:
-    return [
-        Endpoint(
-            method=GET,
-            path="/audit",
-            summary="List audit records, the newest first",
-            right="view management:audit",
-            work=whole(AUDIT_RECORD, "before"),
-            parameters=(
-                text("since", "a time, as in records"),
-                text("action", "a shell pattern of actions"),
-                text("user", "records of this user, or about it"),
-                LIMIT,
-                Parameter(
-                    name=CURSOR.name,
-                    type=NUMBER,
-                    low=1,
-                    argument="before",
-                    description=CURSOR.description,
-                ),
-            ),
-            result=AuditRecord,
-            is_list=True,
-        ),
-        Endpoint(
-            method=GET,
-            path="/events/bounds",
-            summary="Read the ids of the first and the last row of the event log",
-            right="view management:events",
-            work=performed(EVENTS, "BOUNDS"),
-            result=BoundsRecord,
         ),
     ]

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from broker.http.api.endpoint import DELETE, POST, PUT
-from broker.http.api.kinds import QUEUES, TOPICS, USERS
+from broker.http.api.kinds import QUEUES, TOKENS, TOPICS, USERS
 from broker.http.console.entry import Guest
 from broker.http.console.forms import Form
 from broker.http.console.listings import LISTINGS, ConsoleList
@@ -22,13 +22,20 @@ from broker.http.console.reader import EndpointReader
 from broker.http.console.rendering import PageTemplates
 from broker.http.console.values import address_of
 from broker.management.request import BAD_REQUEST, NOT_FOUND, Refused
+from broker.security.api_tokens import LIFE_MAX_S
 
 SEE_OTHER: Final = 303
 
 MAKERS: Final = {"queues": QUEUES.one(), "topics": TOPICS.one(), "users": USERS.one()}
 """The endpoints that make an entity, by the list."""
 
-ACTIONS: Final = ("retry", "move", "delete", "deliver")
+DAY_S: Final = 86_400
+DAYS_MAX: Final = LIFE_MAX_S // DAY_S
+"""Maximum days after which a token ends."""
+
+DIGITS_MAX: Final = 9
+
+ACTIONS: Final = ("retry", "move", "copy", "delete", "deliver")
 
 ALL: Final = "all"
 CHOSEN: Final = "ids"
@@ -115,6 +122,18 @@ class Changes:
         made = "was created" if result.status == 201 else "is as you want it"
         guest.session.notice = f"The {listing.noun} {name} {made}."
         return to(address_of(listing.path, name))
+
+    async def make_token(self, request: Request, guest: Guest, form: Form) -> Response:
+        """Make an API token, and respond with the one page that shows its secret."""
+        body: dict[str, object] = {"expires_in_s": _days(form) * DAY_S}
+        body |= {name: form.text(name) for name in ("owner", "description") if form.text(name)}
+        if form.text("roles"):
+            body["roles"] = form.text("roles").replace(",", " ").split()
+        endpoint = self._reader.endpoint(POST, TOKENS.path)
+        result = await self._reader.carry_out(guest, endpoint, body=body)
+        return self._pages.response(
+            request, "new_token", guest, title="New API token", made=result.body
+        )
 
     # -- messages
 
@@ -244,9 +263,18 @@ def action_body(form: Form) -> dict[str, object]:
         body["selector"] = form.text("selector")
     else:
         body["all"] = True
-    if body["action"] == "move":
+    if body["action"] in ("move", "copy"):
         body["to"] = form.text("to")
     return body
+
+
+def _days(form: Form) -> int:
+    """Return the days after which a token ends; Refused if the form has no such number."""
+    text = form.text("days")
+    is_number = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
+    if not (is_number and 1 <= int(text) <= DAYS_MAX):
+        raise Refused(BAD_REQUEST, f"a token ends after 1 to {DAYS_MAX} days")
+    return int(text)
 
 
 def _user(form: Form) -> dict[str, object]:

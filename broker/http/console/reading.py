@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Final, final
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from broker.http.api.dead_letters import dead_letter_queues
 from broker.http.api.endpoint import GET, POST
 from broker.http.api.json_values import plain
+from broker.http.api.message_life import life_of
 from broker.http.console.attention import Attention
 from broker.http.console.changes import MAKERS, listing_of, place_of
-from broker.http.console.dead_letters import dead_letter_queues
 from broker.http.console.entry import Guest
 from broker.http.console.forms import Form
-from broker.http.console.life import life_of
 from broker.http.console.listings import LISTINGS
 from broker.http.console.message_views import body_forms, jms_headers
 from broker.http.console.reader import EndpointReader
 from broker.http.console.rendering import PageTemplates
-from broker.http.console.sampling import EVERY_S, Sampler, curve, spark
+from broker.http.console.sampling import Sampler, curve, spark
 from broker.http.console.scheduled import scheduled_messages
-from broker.http.console.shared import SharedReading
 from broker.http.console.topology import picture_of
 from broker.http.console.values import shown, table_of
+from broker.http.open_streams import MEDIA_TYPE
+from broker.http.shared_reading import SharedReading
 from broker.http.site import Site
 from broker.jms.ids import message_id_text
 from broker.management.request import Refused
@@ -115,10 +117,27 @@ class ReadingPages:
         )
 
     async def live(self, request: Request, guest: Guest) -> Response:  # noqa: ARG002
-        """Respond with the tiles of the first page, for its script."""
+        """Respond with the tiles of the first page, for its script where streams do not pass."""
+        return JSONResponse(await self._live(guest))
+
+    async def live_events(self, request: Request, guest: Guest) -> Response:  # noqa: ARG002
+        """Respond with a stream of these tiles, which all viewers share."""
+        streams, visitor = self._site.event_streams, guest.visitor
+        visitor.demand(VIEW, METRICS)
+        streams.check_room()
+
+        async def new_events() -> Sequence[bytes]:
+            return [f"data: {json.dumps(await self._live(guest))}\n\n".encode()]
+
+        def may_go_on() -> bool:
+            self._sampler.wanted()
+            return visitor.may(VIEW, METRICS) and streams.is_current(visitor.identity)
+
+        return StreamingResponse(streams.sent(new_events, may_go_on), media_type=MEDIA_TYPE)
+
+    async def _live(self, guest: Guest) -> Mapping[str, object]:
         broker = await self._totals(guest)
-        tiles = {key: value for key, _, value in self._tiles(broker)}
-        return JSONResponse({"every_s": EVERY_S, "tiles": tiles})
+        return {"tiles": {key: value for key, _, value in self._tiles(broker)}}
 
     async def _totals(self, guest: Guest) -> Mapping[str, object]:
         """Return the totals of the broker, which viewers share; Refused without the right."""
@@ -186,7 +205,24 @@ class ReadingPages:
             name=name,
             entity=entity,
             related=related,
+            chart=self._chart(str(entity["name"])) if listing.key == "queues" else None,
         )
+
+    def _chart(self, address: str) -> Mapping[str, object]:
+        """Return the curves of a queue in the last ten minutes, from its page's first view on."""
+        samples = self._sampler.queues
+        samples.watch(address)
+        rates = samples.rates(address)
+        ready = [float(each.ready) for each in rates]
+        received = [each.received for each in rates]
+        most_ready, most_received = max([1.0, *ready]), max([1.0, *received])
+        return {
+            "rates": rates,
+            "ready": curve(ready, most_ready),
+            "received": curve(received, most_received),
+            "most_ready": most_ready,
+            "most_received": most_received,
+        }
 
     # -- messages
 
@@ -220,8 +256,8 @@ class ReadingPages:
         assert isinstance(properties, Mapping)
         created = plain(properties.get("creation_time"))
         life = await life_of(
-            self._site,
-            guest,
+            self._site.executor,
+            guest.visitor.caller(""),
             address=str(found["queue"]),
             message_id=message_id_text(properties.get("message_id")) or "",
             created_ms=created if isinstance(created, int) else 0,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, final
 
+from broker.http.console.queue_samples import QueueSamples
 from broker.links.container import Container
 from broker.stats import Histogram
 
@@ -60,6 +61,7 @@ class Sampler:
     def __init__(self, container: Container) -> None:
         self._container: Final = container
         self._samples: Final[deque[Sample]] = deque(maxlen=KEPT)
+        self.queues: Final = QueueSamples(container, KEPT)
         self._timer: asyncio.TimerHandle | None = None
         self._wanted_until_s = 0.0
 
@@ -68,6 +70,7 @@ class Sampler:
         self._wanted_until_s = asyncio.get_running_loop().time() + KEPT * EVERY_S
         if self._timer is None:
             self._samples.clear()
+            self.queues.clear()
             self._go_on()
 
     def _go_on(self) -> None:
@@ -78,7 +81,8 @@ class Sampler:
         self._timer = loop.call_later(EVERY_S, self._go_on) if is_wanted else None
 
     def sample(self) -> None:
-        """Take a sample."""
+        """Take a sample of the broker, and of the queues that are looked at."""
+        self.queues.sample()
         container = self._container
         stats = container.stats
         self._samples.append(

@@ -138,6 +138,10 @@ HITS: Final = {
     "JMS_DECODED_BYTES_MAX": "http/test_jms_message.py::test_only_a_small_body_is_decoded",
     "JMS_SHOWN_BYTES_MAX": "http/test_jms_message.py::test_a_large_body_is_left_out",
     "XML_BYTES_MAX": "http/test_soap_jms.py::test_only_the_namespace_of_the_root_is_read",
+    "EVENT_STREAMS_MAX": "http/test_open_streams.py::test_there_are_only_so_many_streams",
+    "SNAPSHOT_BYTES_MAX": (
+        "http/api/test_event_stream.py::test_a_snapshot_that_is_too_large_is_left_out"
+    ),
     "CONSOLE_SESSIONS_MAX": "http/console/test_sessions.py::test_all_users_have_a_limited_number",
     "CONSOLE_SESSIONS_PER_USER_MAX": "http/console/test_sessions.py"
     "::test_a_user_has_a_limited_number",

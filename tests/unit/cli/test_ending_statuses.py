@@ -121,6 +121,7 @@ def with_url() -> list[tuple[str, ...]]:
 
 ARGUMENTS: Final = {
     ("message", "move"): ["here", "there", "--all"],
+    ("message", "copy"): ["here", "there", "--all"],
     ("message", "retry"): ["here", "--all"],
     ("message", "delete"): ["here", "1"],
     ("message", "cancel"): ["here", "1"],

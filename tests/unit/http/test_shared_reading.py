@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from broker.http.console.shared import SHARE, SharedReading
+from broker.http.shared_reading import SHARE, SharedReading
 
 pytestmark = pytest.mark.requirement("OPS-06")
 

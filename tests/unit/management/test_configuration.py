@@ -24,10 +24,16 @@ class Settings(ConfigurationSource):
 
     def __init__(self, problem: str = "") -> None:
         self.problem = problem
+        self.level = ""
         self.asked: list[tuple[bool, str, str | None]] = []
 
     def values(self) -> Mapping[str, Mapping[str, object]]:
         return {"credit": {"value": 7, "origin": "default", "reload": True}}
+
+    def set_log_level(self, level: str) -> None:
+        if self.problem:
+            raise WrongSettings(self.problem)
+        self.level = level
 
     def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:
         if self.problem:
@@ -84,3 +90,21 @@ def test_the_settings_are_told() -> None:
     assert response.body == {
         "settings": {"credit": {"value": 7, "origin": "default", "reload": True}}
     }
+
+
+def set_level(source: ConfigurationSource | None) -> Response:
+    request = Request(operation="SET-LOG-LEVEL", type="settings", arguments={"level": "debug"})
+    found = Configuration(lambda: source).operations()["SET-LOG-LEVEL"](request, caller())
+    assert isinstance(found, Response)
+    return found
+
+
+@pytest.mark.requirement("OPS-01")
+def test_the_level_of_the_log_is_set() -> None:
+    source = Settings()
+    assert set_level(source).body == {"level": "debug"}
+    assert source.level == "debug"
+    with pytest.raises(Refused, match="no such level"):
+        set_level(Settings("no such level"))
+    with pytest.raises(Refused, match="no settings that could be read again"):
+        set_level(None)

@@ -170,6 +170,24 @@ def test_messages_are_moved_as_they_are(broker: Broker, manager: Manager) -> Non
     assert (bodies(broker), bodies(broker, "other")) == ([], [b"a", b"b"])
 
 
+def test_messages_are_copied_and_stay(broker: Broker, manager: Manager) -> None:
+    send(broker, *[message(body, to="x", durable=True) for body in (b"a", b"b")])
+    manager.ask("CREATE", "queue", "other")
+    assert done(manager.ask("COPY", "message", queue="q", all=True, to="other")) == {"copied": 2}
+    assert (bodies(broker), bodies(broker, "other")) == ([b"a", b"b"], [b"a", b"b"])
+    assert len(asyncio.run(stored_messages(broker.store, "q"))) == 2
+    assert len(asyncio.run(stored_messages(broker.store, "other"))) == 2
+
+
+def test_a_copy_ends_where_the_place_is_full(broker: Broker, manager: Manager) -> None:
+    broker.fill(count=3)
+    manager.ask("CREATE", "queue", "small")
+    reply = done(manager.ask("COPY", "message", queue="q", all=True, to="small"))
+    assert reply["copied"] == 2
+    assert "holds its 2 messages" in str(reply["stopped"])
+    assert len(bodies(broker)) == 3
+
+
 def test_many_are_moved_piece_by_piece(broker: Broker, manager: Manager) -> None:
     broker.fill(count=CHANGED_MAX + 3)
     manager.ask("CREATE", "queue", "other")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.http.console.dead_letters import UNKNOWN, DeadLetterOrigin, dead_letter_queues
+from broker.http.api.dead_letters import UNKNOWN, DeadLetterOrigin, dead_letter_queues
 from tests.support.broker import Broker
 
 pytestmark = pytest.mark.requirement("OPS-06")

@@ -40,6 +40,7 @@ IDS = [str(number * 10 + 4) for number in range(10)]
         pytest.param(
             {"action": "move", "to": "t", "selector": "JMSPriority = 9"}, 0, 10, 0, id="move none"
         ),
+        pytest.param({"action": "copy", "to": "t", "all": True}, 10, 10, 10, id="copy all"),
         pytest.param(
             {"action": "delete", "selector": "JMSPriority = 4"}, 10, 0, 0, id="delete by selector"
         ),

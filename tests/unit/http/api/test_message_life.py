@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.http.console import life
+from broker.http.api import message_life
 from broker.routing.addresses.policy import AddressPolicy
 from broker.security.identity import ADMIN
 from tests.support.access import OWNER, RuledUsers
@@ -51,8 +51,8 @@ async def test_only_the_events_of_the_message_are_shown(tmp_path: Path) -> None:
 
 
 async def test_the_search_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(life, "ROWS", 1)
-    monkeypatch.setattr(life, "SEARCHED_MAX", 2)
+    monkeypatch.setattr(message_life, "ROWS", 1)
+    monkeypatch.setattr(message_life, "SEARCHED_MAX", 2)
     async with api_of(tmp_path, broker=logging()) as api:
         fill(api.broker, "a", "b", "c", "d")
         page = await page_of(api, "d")

@@ -23,6 +23,8 @@ BODIES: dict[str, object] = {
     "/explain/route": {"address": "q"},
     "/explain/flow": {"queue": "q"},
     "/config/reload": {},
+    "/log-level": {"level": "warning"},
+    "/definitions/{name:path}": {"version": 1, "definitions": []},
     "/management": {
         "operation": "QUERY",
         "type": "org.amqp.management",
@@ -42,6 +44,8 @@ QUERIES = {
     "/messages/{id:int}/body": "?queue=q",
     "/scheduled": "?queue=q",
     "/scheduled/{id:int}": "?queue=q",
+    "/message-lives/{name:path}": "?address=q",
+    "/events": "?limit=1",
 }
 """Parameters without which a request is wrong."""
 

@@ -7,6 +7,7 @@ from typing import Final
 from broker.http import limits
 from broker.http.api import jobs, models
 from broker.http.api.entities import OF_LISTS
+from broker.http.api.event_stream import SnapshotStreams
 from broker.http.api.problems import SLUGS
 from broker.http.api.table import endpoints
 
@@ -58,6 +59,11 @@ def test_the_page_has_the_fields_of_actions() -> None:
     assert told == {info.alias or name for name, info in fields.items()}
 
 
+def test_the_page_has_the_topics_of_streams() -> None:
+    told = {code_in(cells[0])[0] for cells in rows("topic")}
+    assert told == set(SnapshotStreams(jobs.Jobs().list).topics)
+
+
 def test_the_page_has_the_limits() -> None:
     told = {cells[0]: cells[1].strip(" |") for cells in rows("limit")}
     assert told == {
@@ -66,6 +72,8 @@ def test_the_page_has_the_limits() -> None:
         "requests that are carried out at a time": f"{limits.API_REQUESTS_MAX}",
         "of these, requests of one user": f"{limits.API_REQUESTS_PER_USER_MAX}",
         "jobs that run at a time": f"{jobs.RUNNING_MAX}",
+        "streams of events at a time": f"{limits.EVENT_STREAMS_MAX}",
+        "bytes of one snapshot": f"{limits.SNAPSHOT_BYTES_MAX:,}",
     }
     assert f"portions of {jobs.PORTION}," in PAGE
     assert f"The last {jobs.KEPT_MAX} jobs" in PAGE

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.security.api_tokens import PREFIX
 from tests.support.access import ADA, OWNER
 from tests.support.api import ApiClient, api_of
 from tests.support.console import Browser
@@ -161,3 +162,48 @@ async def test_what_the_console_does_not_remove(path: str, tmp_path: Path) -> No
         assert (await browser.get(path)).status == 404
         assert (await browser.post(path, {"typed": "x"})).status == 404
         assert (await browser.post("/rules", {"name": "x"})).status == 404
+
+
+async def test_a_token_is_made_and_shown_once(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        await api.ask("PUT", "/users/eve", {"password": "a long password", "roles": ["sales"]})
+        browser = await owner(api)
+        assert "New API token" in await browser.page("/tokens")
+        form = {"owner": "eve", "description": "<nightly>", "roles": "sales", "days": "7"}
+        made = await browser.post("/tokens", form)
+        (record,) = await api.items("/tokens")
+        page = await browser.page("/tokens")
+    assert (made.status, made.headers["cache-control"]) == (200, "no-store")
+    assert made.body.count(PREFIX.encode()) == 1
+    assert PREFIX not in page
+    assert (record["owner"], record["description"], record["roles"]) == (
+        "eve",
+        "<nightly>",
+        ["sales"],
+    )
+
+
+@pytest.mark.parametrize("days", ["", "0", "-1", "3651", "9" * 5000, "x"])
+async def test_a_token_ends_within_a_number_of_days(days: str, tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        browser = await owner(api)
+        refused = await browser.post("/tokens", {"days": days})
+        assert refused.status == 400
+        assert "after 1 to 3650 days" in refused.body.decode()
+        assert await api.items("/tokens") == []
+
+
+async def test_messages_are_copied_after_a_trial(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        api.broker.fill("orders", 2)
+        api.broker.fill("copies")
+        browser = await owner(api)
+        assert "the messages stay" in await browser.page("/action?action=copy&queue=orders")
+        form = {"action": "copy", "queue": "orders", "to": "copies"}
+        trial = await browser.post("/action", {**form, "step": "trial"})
+        assert "2 messages would be affected" in trial.body.decode()
+        begun = await browser.post("/action", form)
+        assert begun.status == 303
+        while (await api.items("/jobs"))[0]["state"] == "running":
+            pass
+        assert (waiting(api, "orders"), waiting(api, "copies")) == (2, 3)

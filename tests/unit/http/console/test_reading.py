@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from html import unescape
 from pathlib import Path
 
 import pytest
 
+from broker.http import open_streams
 from broker.http.console.forms import Form
 from broker.http.console.reading import question_body
-from tests.support.access import OWNER
+from tests.support.access import ADA, OWNER, access_of
 from tests.support.api import ApiClient, api_of
 from tests.support.console import Browser
+from tests.support.http import event_stream
 
 pytestmark = pytest.mark.requirement("OPS-06")
 
@@ -54,6 +57,31 @@ async def test_the_first_page_has_tiles_and_curves(tmp_path: Path) -> None:
         assert 'data-tile="ready">1<' in page
         live = await browser.get("/live")
         assert b'"ready":"1"' in live.body
+
+
+async def test_the_tiles_are_streamed_while_the_session_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_streams, "EVERY_S", 0.01)
+    async with api_of(tmp_path, "view management:metrics") as api:
+        api.broker.fill("orders")
+        browser = Browser(api)
+        await browser.log_in(ADA)
+        cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+        async with event_stream(f"{api.url}/console/live-events", {"cookie": cookie}) as reader:
+            event = await reader.readuntil(b"}}\n\n")
+            assert b'data: {"tiles": {"received":' in event
+            assert b'"ready": "1"' in event
+            api.broker.container.access = access_of()
+            await asyncio.wait_for(reader.readuntil(b"\r\n0\r\n\r\n"), 5)
+
+
+async def test_the_page_of_a_queue_has_a_chart_from_its_first_view_on(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        api.broker.fill("orders")
+        browser = await owner(api)
+        assert "from now on: reload this page" in await browser.page("/queues/orders")
+        assert "Last ten minutes" not in await browser.page("/users")
 
 
 async def test_a_message_has_its_sections(tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""Streams of snapshots: shared, ended by a lost right, limited in number."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.http import open_streams
+from broker.http.api import event_stream
+from tests.support.access import ADA, OWNER, access_of
+from tests.support.api import PASSWORD, ApiClient, api_of, problem
+from tests.support.http import basic
+from tests.support.http import event_stream as opened
+
+pytestmark = pytest.mark.requirement("OPS-01")
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let streams look for snapshots all the time."""
+    monkeypatch.setattr(open_streams, "EVERY_S", 0.01)
+
+
+def events(body: bytes) -> list[tuple[int, str, Any]]:
+    """Return the id, the topic and the data of each event of a stream."""
+    found = []
+    for part in body.decode().strip().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in part.splitlines())
+        found.append((int(fields["id"]), fields["event"], json.loads(fields["data"])))
+    return found
+
+
+def stream(
+    api: ApiClient, query: str = "", user: str = OWNER
+) -> AbstractAsyncContextManager[asyncio.StreamReader]:
+    return opened(f"{api.url}/api/v1/events{query}", basic(user, PASSWORD))
+
+
+async def test_snapshots_of_the_broker_and_of_its_jobs(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        api.broker.fill("q", 3)
+        answer = await api.ask("GET", "/events?limit=3")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    found = events(answer.body)
+    assert [topic for _, topic, _ in found][:2] == ["broker", "jobs"]
+    assert found[0][2]["messages"] == 3
+    assert found[1][2] == {"items": [], "next": None}
+    ids = [number for number, topic, _ in found if topic == found[2][1]]
+    assert ids == sorted(set(ids))
+
+
+@pytest.mark.parametrize("by_header", [False, True], ids=["a parameter", "a header"])
+async def test_a_client_that_connects_again_gets_only_what_is_new(
+    tmp_path: Path, *, by_header: bool
+) -> None:
+    async with api_of(tmp_path) as api:
+        (first,) = events((await api.ask("GET", "/events?topics=broker&limit=1")).body)
+        since = "" if by_header else f"&since={first[0]}"
+        headers = {"last-event-id": str(first[0])} if by_header else {}
+        answer = await api.ask("GET", f"/events?topics=broker&limit=1{since}", headers=headers)
+    (second,) = events(answer.body)
+    assert second[0] > first[0]
+
+
+async def test_a_stream_ends_when_its_client_loses_the_right(tmp_path: Path) -> None:
+    async with (
+        api_of(tmp_path, "view management:metrics") as api,
+        stream(api, "?topics=broker", ADA) as reader,
+    ):
+        await reader.readuntil(b"event: broker")
+        api.broker.container.access = access_of()
+        rest = await asyncio.wait_for(reader.readuntil(b"\r\n0\r\n\r\n"), 5)
+    assert b"event: jobs" not in rest
+
+
+async def test_a_snapshot_that_is_too_large_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "SNAPSHOT_BYTES_MAX", 30)
+    async with api_of(tmp_path) as api:
+        answer = await api.ask("GET", "/events?limit=2")
+    (broker, jobs) = (data for _, _, data in events(answer.body))
+    assert broker == {"error": "more than 30 bytes: read the list, page by page"}
+    assert jobs == {"items": [], "next": None}
+
+
+async def test_an_unknown_topic_is_refused(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        refused = await api.ask("GET", "/events?topics=weather")
+    assert problem(refused)["detail"] == "no topic weather; there are broker, jobs"

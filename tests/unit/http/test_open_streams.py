@@ -1,0 +1,68 @@
+"""Streams of server-sent events: paced, counted, and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from broker.http import open_streams
+from broker.http.open_streams import COMMENT, OpenStreams
+from broker.management.request import Refused
+from broker.security.identity import NOT_LOGGED_IN
+from tests.support.broker import Broker
+
+pytestmark = pytest.mark.requirement("OPS-01")
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let streams look for events all the time."""
+    monkeypatch.setattr(open_streams, "EVERY_S", 0.0)
+
+
+async def one() -> Sequence[bytes]:
+    return [b"x"]
+
+
+async def none() -> Sequence[bytes]:
+    return []
+
+
+async def test_a_stream_ends_after_its_count_or_without_leave() -> None:
+    streams = OpenStreams(Broker().container)
+    assert [each async for each in streams.sent(one, lambda: True, count=3)] == [b"x"] * 3
+    looks = iter([True, True, False])
+    assert [each async for each in streams.sent(one, lambda: next(looks))] == [b"x"] * 2
+
+
+async def test_a_silent_stream_has_comments_which_do_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(open_streams, "SILENCE_MAX_S", 0.0)
+    streams = OpenStreams(Broker().container)
+    looks = iter([True, True, False])
+    assert [each async for each in streams.sent(none, lambda: next(looks), count=1)] == [
+        COMMENT,
+        COMMENT,
+    ]
+
+
+async def test_there_are_only_so_many_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_streams, "EVENT_STREAMS_MAX", 1)
+    streams = OpenStreams(Broker().container)
+    unused = streams.sent(one, lambda: True)
+    streams.check_room()  # a stream counts from its first event on
+    async for _ in streams.sent(one, lambda: True, count=1):
+        with pytest.raises(Refused, match="1 streams are open"):
+            streams.check_room()
+    streams.check_room()
+    await unused.aclose()  # type: ignore[attr-defined]
+
+
+def test_streams_end_with_the_broker() -> None:
+    broker = Broker()
+    streams = OpenStreams(broker.container)
+    assert streams.is_current(NOT_LOGGED_IN)
+    broker.container.closing = True
+    assert not streams.is_current(NOT_LOGGED_IN)
