@@ -69,10 +69,11 @@ class DefinitionKind(ABC):
     part: str
 
     @abstractmethod
-    def page(self, offset: int, count: int, *, secrets: bool) -> tuple[list[Definition], int]:
+    def page(self, offset: int, count: int, *, secrets: bool) -> tuple[Iterable[Definition], int]:
         """Return the definitions of `count` entries from number `offset` on, and their number.
 
-        Fewer definitions are returned for entries that have none, such as temporary nodes.
+        Fewer definitions are returned for entries that have none, such as temporary nodes. They may
+        be made one by one, while other work is done.
         """
 
     @abstractmethod

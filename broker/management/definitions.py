@@ -32,6 +32,7 @@ from broker.management.later import Later
 from broker.management.page import OFFSET_MAX, read_page
 from broker.management.request import BAD_REQUEST, NOT_FOUND, Refused, Request
 from broker.management.response import Response
+from broker.management.stretches import one_by_one
 from broker.security.resources import MANAGEMENT, Resource
 
 DEFINITIONS: Final = "definitions"
@@ -95,7 +96,7 @@ class Definitions(Entity):
         caller.demand(verb, Resource(MANAGEMENT, kind.part))
         return kind
 
-    def _export(self, request: Request, caller: Caller) -> Response:
+    def _export(self, request: Request, caller: Caller) -> Later:
         """Return a page of definitions without secrets.
 
         The response has `version`, `definitions`, and `next`: the `offset` of the next page, null
@@ -103,23 +104,27 @@ class Definitions(Entity):
         """
         return self._page(request, self._kind(request, caller, VIEW), secrets=False)
 
-    def _export_secrets(self, request: Request, caller: Caller) -> Response:
+    def _export_secrets(self, request: Request, caller: Caller) -> Later:
         """Return a page like EXPORT with the verifiers of passwords; needs the right to edit."""
         return self._page(request, self._kind(request, caller, EDIT), secrets=True)
 
-    def _page(self, request: Request, kind: DefinitionKind, *, secrets: bool) -> Response:
+    def _page(self, request: Request, kind: DefinitionKind, *, secrets: bool) -> Later:
         request.only("offset", "count")
         offset = request.number("offset", 0, high=OFFSET_MAX)
         count = request.number("count", EXPORTED_MAX, low=1, high=EXPORTED_MAX)
         found, entries = kind.page(offset, count, secrets=secrets)
         after = offset + count
-        return Response(
-            body={
-                "version": VERSION,
-                "definitions": list(found),
-                "next": after if after < entries else None,
-            }
-        )
+
+        async def answer() -> Response:
+            return Response(
+                body={
+                    "version": VERSION,
+                    "definitions": [each async for each in one_by_one(found)],
+                    "next": after if after < entries else None,
+                }
+            )
+
+        return Later(answer)
 
     def _import(self, request: Request, caller: Caller) -> Later:
         """Add definitions, and change those that differ; none is removed. Idempotent.

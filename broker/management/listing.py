@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import partial
 from json import JSONDecodeError, dumps, loads
-from typing import Final, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
 from broker.management.entity import EntityRecord
 from broker.management.later import Later
@@ -29,6 +29,9 @@ LIMIT_MAX: Final = 500
 
 COUNT_MAX: Final = 10_000
 """Maximum of a count: a list that is longer is reported as one of at least so many entities."""
+
+SCANNED: Final = 128
+"""Entities between two looks at the clock. Of most of them plain values alone are looked at."""
 
 SORTS_MAX: Final = 4
 """Maximum attributes to sort by."""
@@ -290,28 +293,49 @@ class Chosen(Generic[T]):
             del self.found[wanted.limit + 1 :]
 
     def _near(self, portion: Sequence[T], last: Key | None) -> Sequence[T]:
-        """Return the items whose first value to sort by may be between the cursor and `last`.
+        """Return the items that may be between the cursor and `last`, by plain values alone.
 
-        Of 100,000 entities nearly all are outside: one comparison of plain values tells that.
+        Of 100,000 entities nearly all are outside. They are told by the first value to sort by, and
+        those with the same value by their names.
         """
-        wanted, listing = self._wanted, self._listing
-        attribute = wanted.order.attributes[0]
-        low, high = _first_value(wanted.behind), _first_value(last)
-        if wanted.order.falling[0]:
-            low, high = high, low
+        behind, falls = self._wanted.behind, self._wanted.order.falling[0]
+        low, high = (last, behind) if falls else (behind, last)
+        pairs = list(zip(portion, self._first_values(portion), strict=True))
+        if low is not None and (limit := _plain_value(low[0])) is not None:
+            reaches = self._reaches(low, is_behind=low is behind)
+            pairs = [
+                pair
+                for pair in pairs
+                if pair[1] is None or pair[1] > limit or (pair[1] == limit and reaches(pair[0]))
+            ]
+        if high is not None and (limit := _plain_value(high[0])) is not None:
+            reaches = self._reaches(high, is_behind=high is behind)
+            pairs = [
+                pair
+                for pair in pairs
+                if pair[1] is None or pair[1] < limit or (pair[1] == limit and reaches(pair[0]))
+            ]
+        return [item for item, _ in pairs]
+
+    def _first_values(self, portion: Sequence[T]) -> Sequence[Any]:
+        """Return the first value to sort by of each item; None if only the record has it."""
+        attribute = self._wanted.order.attributes[0]
         if attribute in OWN_ORDER:
-            at = OWN_ORDER.index(attribute)
-            if isinstance(low, str):
-                portion = [each for each in portion if listing.names_of(each)[at] >= low]
-            if isinstance(high, str):
-                portion = [each for each in portion if listing.names_of(each)[at] <= high]
-            return portion
-        found = [(each, listing.value_of(each, attribute)) for each in portion]
-        if isinstance(low, int | float):
-            found = [pair for pair in found if pair[1] is None or pair[1] >= low]
-        if isinstance(high, int | float):
-            found = [pair for pair in found if pair[1] is None or pair[1] <= high]
-        return [each for each, _ in found]
+            at, names_of = OWN_ORDER.index(attribute), self._listing.names_of
+            return [names_of(item)[at] for item in portion]
+        value_of = self._listing.value_of
+        return [value_of(item, attribute) for item in portion]
+
+    def _reaches(self, bound: Key, *, is_behind: bool) -> Callable[[T], bool]:
+        """Return whether an item with the first value of a bound may be on its right side."""
+        order = self._wanted.order
+        if len(bound) < 2 or order.attributes[1] not in OWN_ORDER or order.falling[1]:
+            return lambda _: True
+        at, names_of = OWN_ORDER.index(order.attributes[1]), self._listing.names_of
+        name = _plain_value(bound[1])
+        if is_behind:
+            return lambda item: bool(names_of(item)[at] >= name)
+        return lambda item: bool(names_of(item)[at] <= name)
 
     def _is_outside(self, item: T, names: tuple[str, str], last: Key | None) -> bool:
         """Return whether an item is not on the page, as far as is known without its record.
@@ -354,13 +378,11 @@ class Chosen(Generic[T]):
         ]
 
 
-def _first_value(key: Key | None) -> float | str | None:
-    """Return the first value of a key, None if it has none or there is no key."""
-    if key is None:
-        return None
-    rank, value, text = key[0].part if isinstance(key[0], Falling) else key[0]
+def _plain_value(part: KeyPart | Falling) -> Any:
+    """Return the value of a part of a key; None if it has neither a number nor a text."""
+    rank, number, text = part.part if isinstance(part, Falling) else part
     if rank == 1:
-        return value
+        return number
     return text if rank == 2 else None
 
 
@@ -382,7 +404,7 @@ async def listed(listing: Listing[T], wanted: ListRequest) -> Response:
     are more than COUNT_MAX, else `eq`.
     """
     chosen = Chosen(listing, wanted)
-    async for portion in in_portions(listing.items):
+    async for portion in in_portions(listing.items, SCANNED):
         chosen.take(portion)
     page = chosen.found[: wanted.limit]
     is_last = len(chosen.found) <= wanted.limit

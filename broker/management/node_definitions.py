@@ -6,7 +6,7 @@ cannot change that file, so it only notes which settings of a definition differ.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from broker.journal import Journal
@@ -39,12 +39,12 @@ class NodeDefinitions(DefinitionKind):
         self._router: Final = router
         self._journal: Final = journal
 
-    def page(self, offset: int, count: int, *, secrets: bool) -> tuple[list[Definition], int]:  # noqa: ARG002
+    def page(self, offset: int, count: int, *, secrets: bool) -> tuple[Iterable[Definition], int]:  # noqa: ARG002
         router = self._router
         # of one type for mypy: a dict of queues is none of nodes
         nodes = cast("Mapping[str, Node]", router.queues if self._kind == QUEUE else router.topics)
         chosen = [each for each in paged(nodes.values(), offset, count) if each.owner < 0]
-        return [self._definition(each) for each in chosen], len(nodes)
+        return (self._definition(each) for each in chosen), len(nodes)
 
     def _definition(self, node: Node) -> Definition:
         return {

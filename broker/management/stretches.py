@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -16,15 +16,26 @@ PORTION: Final = 32
 """Items between two looks at the clock: that many take less than a millisecond."""
 
 
-async def in_portions(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-    """Yield `items` in portions of PORTION, with other work of the loop after each stretch.
+async def in_portions(items: Sequence[T], size: int = PORTION) -> AsyncIterator[Sequence[T]]:
+    """Yield `items` in portions of `size`, with other work of the loop after each stretch.
 
     Other work is done first, too: that `items` could be made has taken time of its own.
     """
     await asyncio.sleep(0)
     ends_s = time.perf_counter() + STRETCH_S
-    for first in range(0, len(items), PORTION):
-        yield items[first : first + PORTION]
+    for first in range(0, len(items), size):
+        yield items[first : first + size]
+        if time.perf_counter() >= ends_s:
+            await asyncio.sleep(0)
+            ends_s = time.perf_counter() + STRETCH_S
+
+
+async def one_by_one(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield `items`, which take time to make, with other work of the loop after each stretch."""
+    await asyncio.sleep(0)
+    ends_s = time.perf_counter() + STRETCH_S
+    for item in items:
+        yield item
         if time.perf_counter() >= ends_s:
             await asyncio.sleep(0)
             ends_s = time.perf_counter() + STRETCH_S

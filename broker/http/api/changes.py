@@ -17,9 +17,6 @@ from broker.security.resources import MANAGEMENT, Resource
 
 EDIT: Final = "edit"
 
-ROWS: Final = "results"
-"""The list in the response to a QUERY."""
-
 
 async def put_node(kind: ResourceKind, call: Call) -> CallResult:
     """Create a queue or topic. One that exists stays as it is."""
@@ -61,7 +58,7 @@ async def perform(call: Call) -> CallResult:
     )
     response = await call.ask(request)
     told = encoded({"status": response.status, "description": response.description})
-    body = await encoded_in_portions(response.body, ROWS)
+    body = await encoded_in_portions(response.body)
     return CallResult(body=told[:-1] + b', "body": ' + body + b"}")
 
 

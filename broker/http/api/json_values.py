@@ -17,9 +17,6 @@ from broker.management.stretches import in_portions
 BINARY: Final = "base64"
 """The only name of an object that stands for binary data."""
 
-ITEMS: Final = "items"
-"""The list in the body of a page."""
-
 SAFE_INTEGER: Final = 2**53
 """Numbers from here on are texts, because programs read the numbers of JSON as doubles."""
 
@@ -31,15 +28,22 @@ def encoded(value: object) -> bytes:
     )
 
 
-async def encoded_in_portions(value: object, name: str = ITEMS) -> bytes:
-    """Return `value` as JSON; the list `name` in it is encoded in portions, beside other work."""
-    items = value.get(name) if isinstance(value, Mapping) else None
-    if not isinstance(value, Mapping) or not isinstance(items, list):
+async def encoded_in_portions(value: object) -> bytes:
+    """Return `value` as JSON; the lists in it are encoded in portions, beside other work."""
+    if not isinstance(value, Mapping):
         return encoded(value)
+    pairs = [
+        encoded(str(name)) + b": " + (await _list_in_portions(each))
+        if isinstance(each, list)
+        else encoded({name: each})[1:-1]
+        for name, each in value.items()
+    ]
+    return b"{" + b", ".join(pairs) + b"}"
+
+
+async def _list_in_portions(items: list[object]) -> bytes:
     parts = [encoded(each) async for portion in in_portions(items) for each in portion]
-    rest = encoded({key: each for key, each in value.items() if key != name})
-    tail = b"" if rest == b"{}" else b", " + rest[1:-1]
-    return b"{" + encoded(name) + b": [" + b", ".join(parts) + b"]" + tail + b"}"
+    return b"[" + b", ".join(parts) + b"]"
 
 
 def decoded(value: object) -> object:

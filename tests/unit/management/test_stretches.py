@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from broker.management.stretches import PORTION, STRETCH_S, in_portions
+from broker.management.stretches import PORTION, STRETCH_S, in_portions, one_by_one
 
 
 async def portions(items: list[int], cost_s: float = 0) -> list[int]:
@@ -16,6 +16,14 @@ async def portions(items: list[int], cost_s: float = 0) -> list[int]:
             pass
         sizes.append(len(portion))
     return sizes
+
+
+def slow(number: int) -> int:
+    """Return a number that takes a stretch to make."""
+    ends_s = time.perf_counter() + STRETCH_S
+    while time.perf_counter() < ends_s:
+        pass
+    return number
 
 
 @pytest.mark.parametrize("number", [0, 1, PORTION - 1, PORTION, PORTION + 1, 10 * PORTION])
@@ -36,5 +44,8 @@ async def test_others_have_their_turn_after_each_stretch() -> None:
 
     beside = asyncio.ensure_future(other())
     sizes = await portions(list(range(8 * PORTION)), cost_s=STRETCH_S)
-    beside.cancel()
     assert (len(sizes), turns >= 7) == (8, True)
+    before = turns
+    made = [each async for each in one_by_one(slow(number) for number in range(8))]
+    beside.cancel()
+    assert (made, turns - before >= 7) == (list(range(8)), True)

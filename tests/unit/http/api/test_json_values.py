@@ -65,8 +65,9 @@ def test_a_lone_surrogate_is_still_json() -> None:
         pytest.param({"items": [], "next": "x", "total": 0}, id="an empty page"),
         pytest.param({"items": [1]}, id="items alone"),
         pytest.param({"a": 1}, id="no page"),
+        pytest.param({"b": [1, {"c": [2]}], "a": {"d": []}, "e": []}, id="several lists"),
         pytest.param([1], id="a list"),
     ],
 )
 async def test_portions_together_are_the_value(value: object) -> None:
-    assert json.loads(await encoded_in_portions(value)) == value
+    assert await encoded_in_portions(value) == encoded(value)
