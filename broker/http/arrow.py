@@ -1,16 +1,21 @@
 """The answers that are Arrow streams: messages, leased messages, rows of the event log.
 
-`arrow_of` is what the rest of the server uses: pyarrow is an extra of its own.
+`LazyArrow` is what the rest of the server uses: pyarrow is an extra of its own, and takes 46 MiB of
+memory, which a broker without such streams does not spend.
 """
 
 from __future__ import annotations
 
+import asyncio
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, final
 
 from starlette.responses import Response
 
 from broker.http.streams import Streams
 from broker.links.container import Container
+from broker.management.request import NOT_IMPLEMENTED, Refused
 from broker.routing.entries.browse_slice import BrowseSlice
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import ConsumerFilter
@@ -26,10 +31,9 @@ NO_ARROW: Final = "Arrow streams need pyarrow: pip install 'jms-broker[arrow]'"
 
 @final
 class ArrowAnswers:
-    """Makes the streams of one broker. Raise ModuleNotFoundError without pyarrow."""
+    """Makes the streams of one broker. pyarrow has been imported."""
 
     def __init__(self, container: Container, store: Store, streams: Streams) -> None:
-        # a broker without pyarrow serves all other paths
         from broker.http import arrow_streams, events, messages
 
         self._store: Final = store
@@ -56,11 +60,26 @@ class ArrowAnswers:
         return self._stream(self._streams, self._schema, batches)
 
 
-def arrow_of(container: Container, store: Store, streams: Streams) -> ArrowAnswers | None:
-    """Return what makes Arrow streams; None if pyarrow is not installed."""
-    try:
-        return ArrowAnswers(container, store, streams)
-    except ModuleNotFoundError as error:
-        if error.name != ARROW:
-            raise
-        return None
+@final
+class LazyArrow:
+    """Imports pyarrow when the first stream is requested."""
+
+    def __init__(self, container: Container, store: Store, streams: Streams) -> None:
+        self._parts: Final = (container, store, streams)
+        self._is_installed: Final = find_spec(ARROW) is not None
+        self._importing: Final = asyncio.Lock()
+        self._answers: ArrowAnswers | None = None
+
+    def check(self) -> None:
+        """Raise Refused if pyarrow is not installed."""
+        if not self._is_installed:
+            raise Refused(NOT_IMPLEMENTED, NO_ARROW)
+
+    async def answers(self) -> ArrowAnswers:
+        """Return what makes streams. The first call imports pyarrow, in a thread."""
+        async with self._importing:
+            if self._answers is None:
+                # 0.2 s, in which the event loop has its turns, all but one within some milliseconds
+                await asyncio.to_thread(import_module, f"{ARROW}.compute")
+                self._answers = ArrowAnswers(*self._parts)
+        return self._answers

@@ -10,11 +10,11 @@ from starlette.routing import Route
 
 from broker.http.access import Visitor
 from broker.http.arguments import Arguments
-from broker.http.arrow import NO_ARROW, ArrowAnswers, arrow_of
+from broker.http.arrow import LazyArrow
 from broker.http.site import Site, Work
 from broker.links.access import BROWSE, LEASE, lease_resource, node_resource, subscription_resource
 from broker.management.messages import queue_of
-from broker.management.request import BAD_REQUEST, NOT_IMPLEMENTED, Refused
+from broker.management.request import BAD_REQUEST, Refused
 from broker.routing.addresses.identity import identity_in
 from broker.routing.batches.lease_batch import SLICES_MAX
 from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
@@ -40,7 +40,7 @@ class Readings:
         self._site: Final = site
         self._container: Final = site.container
         self._store: Final = site.store
-        self._arrow: Final = arrow_of(site.container, site.store, site.streams)
+        self._arrow: Final = LazyArrow(site.container, site.store, site.streams)
 
     def routes(self) -> list[Route]:
         """Return the routes of all paths."""
@@ -59,7 +59,7 @@ class Readings:
         return JSONResponse({"first": first, "last": last})
 
     async def _events(self, request: Request, visitor: Visitor) -> Response:
-        answers = self._answers()
+        self._arrow.check()
         visitor.demand(VIEW, EVENT_LOG)
         asked = _arguments(request, "behind", "until", "address", "kind")
         address, kind = asked.text("address", ""), asked.one_of("kind", KINDS)
@@ -67,6 +67,7 @@ class Readings:
         if not until:
             # rows added during the stream are left to the next request
             _, until = await self._store.event_bounds()
+        answers = await self._arrow.answers()
         return answers.events(
             behind=behind,
             until=until,
@@ -75,7 +76,7 @@ class Readings:
         )
 
     async def _lease(self, request: Request, visitor: Visitor) -> Response:
-        answers = self._answers()
+        self._arrow.check()
         asked = _arguments(request, "lease", "fencing_token", "batch", "slice")
         leases = self._container.router.leases
         name = asked.text("lease")
@@ -85,6 +86,7 @@ class Readings:
             visitor.demand(VIEW, LEASES)
         if lease is not None:
             visitor.demand(LEASE, lease_resource(lease))
+        answers = await self._arrow.answers()
         entries = leases.slice_of(
             name,
             asked.number("fencing_token"),
@@ -94,12 +96,14 @@ class Readings:
         return answers.held(entries)
 
     async def _browse(self, request: Request, visitor: Visitor) -> Response:
-        answers = self._answers()
+        self._arrow.check()
         asked = _arguments(request, *NODE, "slice", "slices", "arrived_until_ms", "selector")
         slices = asked.number("slices", 1, low=1, high=SLICES_MAX)
         selector = asked.text("selector", "")
+        queue = self._queue(asked, visitor)
+        answers = await self._arrow.answers()
         return answers.browse(
-            self._queue(asked, visitor),
+            queue,
             part=BrowseSlice(
                 index=asked.number("slice", 0, high=slices - 1),
                 slices=slices,
@@ -107,12 +111,6 @@ class Readings:
             ),
             wanted=ConsumerFilter(parse_selector(selector)) if selector else None,
         )
-
-    def _answers(self) -> ArrowAnswers:
-        """Return what makes Arrow streams. Raise Refused without pyarrow."""
-        if self._arrow is None:
-            raise Refused(NOT_IMPLEMENTED, NO_ARROW)
-        return self._arrow
 
     def _queue(self, asked: Arguments, visitor: Visitor) -> Queue:
         """Return the queue of the address or subscription; Refused unless exactly one is given.

@@ -1,4 +1,4 @@
-"""The HTTP server without pyarrow: all paths work but those whose responses are Arrow streams."""
+"""pyarrow and the HTTP server: imported for the first stream; without it, streams are missing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,18 +38,23 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.requirement("OPS-16")
-def test_without_pyarrow_only_streams_are_missing(tmp_path: Path) -> None:
+def told_by(program: str, folder: Path) -> Any:
+    """Run a program with this Python, and return the JSON that it prints."""
     done = subprocess.run(
-        [sys.executable, "-c", ASK],
-        cwd=tmp_path,
+        [sys.executable, "-c", program],
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.requirement("OPS-16")
+def test_without_pyarrow_only_streams_are_missing(tmp_path: Path) -> None:
+    told = told_by(ASK, tmp_path)
     assert {path: status for path, (status, _) in told.items()} == {
         "/livez": 200,
         "/events/bounds": 200,
@@ -59,3 +65,33 @@ def test_without_pyarrow_only_streams_are_missing(tmp_path: Path) -> None:
     assert json.loads(told["/arrow/events"][1]) == {
         "error": "Arrow streams need pyarrow: pip install 'jms-broker[arrow]'"
     }
+
+
+LOOK = """
+import sys
+import asyncio, json, urllib.request
+from broker.app import App
+from broker.settings import MEMORY, Settings
+
+def ask(url):
+    with urllib.request.urlopen(url, timeout=10) as response:
+        return len(response.read())
+
+async def main():
+    app = App(Settings(port=0, store=MEMORY, http={'port': 0}))
+    await app.start()
+    url = app.http.url()
+    told = ['pyarrow' in sys.modules]
+    for path in ('/metrics', '/console/', '/arrow/events', '/arrow/events'):
+        await asyncio.to_thread(ask, url + path)
+        told.append('pyarrow' in sys.modules)
+    await app.stop()
+    print(json.dumps(told))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.requirement("OPS-16")
+def test_pyarrow_is_imported_for_the_first_stream(tmp_path: Path) -> None:
+    assert told_by(LOOK, tmp_path) == [False, False, False, True, True]

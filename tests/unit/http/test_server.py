@@ -120,7 +120,7 @@ def run(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
         pytest.param(
             *(", http={'port': 0, 'arrow': False}", "h11 starlette uvicorn"), id="without streams"
         ),
-        pytest.param(", http={'port': 0}", "h11 pyarrow starlette uvicorn", id="where it is"),
+        pytest.param(", http={'port': 0}", "h11 starlette uvicorn", id="where it is"),
     ],
 )
 def test_what_a_broker_carries(tmp_path: Path, more: str, loaded: str) -> None:
