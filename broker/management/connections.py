@@ -59,7 +59,8 @@ class LinkRecord(EntityRecord):
     `credit` is the credit that the receiving end has granted; `address` is empty for a link to the
     anonymous relay. Of a receiver, `subscription` is the identity of the named subscription that it
     receives from, null without one, `unsettled` is the number of unsettled deliveries, and
-    `oldest_unsettled_ms` the age of the oldest in ms.
+    `oldest_unsettled_ms` the age of the oldest in ms. `delivery_count` is that of the link, which
+    grows with each delivery and begins again with 0 at 2³² (core 2.6.7).
     """
 
     connection: str
@@ -69,6 +70,7 @@ class LinkRecord(EntityRecord):
     address: str
     subscription: str | None
     credit: int
+    delivery_count: int
     unsettled: int
     oldest_unsettled_ms: int
 
@@ -204,6 +206,9 @@ def link_record(link: Link) -> LinkRecord:
         address=owner.address() if isinstance(owner, ProducerEndpoint | ConsumerEndpoint) else "",
         subscription=None if named is None else identity_of(named),
         credit=int(link.credit) if isinstance(link, IncomingLink | OutgoingLink) else 0,
+        delivery_count=(
+            int(link.delivery_count) if isinstance(link, IncomingLink | OutgoingLink) else 0
+        ),
         unsettled=unsettled,
         oldest_unsettled_ms=oldest_ms,
     )

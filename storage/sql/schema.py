@@ -35,8 +35,9 @@ def bring_up_to_date(connection: Connection, target: str = HEAD) -> None:
     if version and version not in known:
         raise StoreError(
             f"the store has schema {version}, this broker knows up to {HEAD}: a newer jms-broker"
-            " made it; start that one (`jms-broker store check` shows what is there,"
-            " `jms-broker store salvage` copies what this one understands)"
+            " made it; start that one, or restore the backup that was made before the upgrade"
+            " (`jms-broker store check` shows what is there, `jms-broker store salvage` copies what"
+            " this one understands)"
         )
     config.attributes["connection"] = connection
     # alembic assumes that SQLite has no transactional DDL: without this a power cut could leave

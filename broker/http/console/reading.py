@@ -20,6 +20,7 @@ from broker.http.console.attention import Attention
 from broker.http.console.changes import MAKERS, listing_of, place_of
 from broker.http.console.entry import Guest
 from broker.http.console.forms import Form
+from broker.http.console.link_rates import LinkRates
 from broker.http.console.listings import LISTINGS
 from broker.http.console.message_views import body_forms, jms_headers
 from broker.http.console.reader import EndpointReader
@@ -83,6 +84,7 @@ class ReadingPages:
         self._pages: Final = pages
         self._sampler: Final = sampler
         self._attention: Final = Attention(site.container, sampler)
+        self._link_rates: Final = LinkRates()
         self._shared: Final = SharedReading[Mapping[str, object]](perf_counter)
 
     async def overview(self, request: Request, guest: Guest) -> Response:
@@ -310,6 +312,7 @@ class ReadingPages:
         items = body["items"]
         assert isinstance(items, list)
         named = await self._reader.items(guest, "/subscriptions", [("limit", LINKS_MAX)])
+        rates = self._link_rates.look(items, int(self._site.container.clock.now_ms()))
         ready: dict[str, int] = {}
         if guest.visitor.may(VIEW, QUEUES):
             queues = self._site.container.router.queues
@@ -320,7 +323,8 @@ class ReadingPages:
             "topology",
             guest,
             title="Topology",
-            picture=picture_of(items, named.items, ready),
+            picture=picture_of(items, named.items, ready, rates=rates),
+            rates=rates,
             links=items,
             lonely=[each for each in named.items if not each["consumers"]],
             problem=named.problem,

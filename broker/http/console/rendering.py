@@ -16,7 +16,11 @@ from broker.http.console.values import address_of, form_of, shown
 
 FOLDER: Final = Path(__file__).resolve().parent
 
-STATIC: Final[Mapping[str, str]] = {"console.css": "text/css", "live.js": "text/javascript"}
+STATIC: Final[Mapping[str, str]] = {
+    "console.css": "text/css",
+    "live.js": "text/javascript",
+    "renew.js": "text/javascript",
+}
 """The files that pages use, and their media types."""
 
 POLICY: Final = (

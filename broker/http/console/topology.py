@@ -57,14 +57,45 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkLine:
-    """All links between two boxes: the points of the line, and their number."""
+    """All links between two boxes: the points of the line, and their number.
+
+    `rate` is that of their deliveries per second, None if it is not known yet.
+    """
 
     x1: int
     y1: int
     x2: int
     y2: int
     links: int
+    rate: float | None
     text: str
+
+    @property
+    def x_rate(self) -> int:
+        """The middle of the line, at which the rate is written."""
+        return (self.x1 + self.x2) // 2
+
+    @property
+    def y_rate(self) -> int:
+        """The height of the rate, above the line."""
+        return (self.y1 + self.y2) // 2 - 4
+
+
+@dataclass(kw_only=True)
+class Bundle:
+    """The links between two ends: their number, and the sum of their known rates."""
+
+    links: int = 0
+    rate: float | None = None
+
+    def add(self, links: int, rate: float | None) -> None:
+        """Add links with the sum of their rates."""
+        self.links += links
+        if rate is not None:
+            self.rate = (self.rate or 0.0) + rate
+
+
+Bundles = dict[tuple[End, End], Bundle]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,23 +125,26 @@ def picture_of(
     links: Iterable[Mapping[str, object]],
     subscriptions: Iterable[Mapping[str, object]] = (),
     ready: Mapping[str, int] | None = None,
+    *,
+    rates: Mapping[str, float] | None = None,
 ) -> Picture:
     """Return the picture of links and named subscriptions, as the API lists them.
 
-    `ready` are the ready messages of queues by their addresses.
+    `ready` are the ready messages of queues by their addresses, `rates` the deliveries per second
+    of links by their identities.
     """
     known = {str(each["identity"]): each for each in subscriptions}
-    between = _lines_of(links, known)
+    between = _lines_of(links, known, rates or {})
     names: list[set[str]] = [set() for _ in TITLES]
     for start, end in between:
         names[start[0]].add(start[1])
         names[end[0]].add(end[1])
     is_grouped = sum(map(len, names)) > BOXES_MAX
     shown = [_names(each, is_grouped=is_grouped) for each in names]
-    counts: Counter[tuple[End, End]] = Counter()
-    for ((column, name), (next_column, next_name)), number in between.items():
-        start = column, shown[column][name]
-        counts[start, (next_column, shown[next_column][next_name])] += number
+    counts: Bundles = {}
+    for ((column, name), (next_column, next_name)), bundle in between.items():
+        ends = (column, shown[column][name]), (next_column, shown[next_column][next_name])
+        counts.setdefault(ends, Bundle()).add(bundle.links, bundle.rate)
     waiting = _waiting(known.values(), ready or {}, shown)
     boxes = _boxes(counts, shown, waiting)
     columns = [
@@ -124,32 +158,40 @@ def picture_of(
     rows = max(1, *(len(each.boxes) for each in columns))
     return Picture(
         columns=columns,
-        lines=[_line(boxes, start, end, links=each) for (start, end), each in counts.items()],
+        lines=[_line(boxes, start, end, bundle=each) for (start, end), each in counts.items()],
         height=HEAD + rows * (BOX_HEIGHT + GAP),
         is_grouped=is_grouped,
     )
 
 
 def _lines_of(
-    links: Iterable[Mapping[str, object]], known: Mapping[str, Mapping[str, object]]
-) -> Counter[tuple[End, End]]:
-    """Return the number of links between two ends; 0 for a subscription without a consumer."""
-    counts: Counter[tuple[End, End]] = Counter()
+    links: Iterable[Mapping[str, object]],
+    known: Mapping[str, Mapping[str, object]],
+    rates: Mapping[str, float],
+) -> Bundles:
+    """Return the links between two ends; none for a subscription without a consumer."""
+    found: Bundles = {}
+
+    def add(start: End, end: End, *, links: int = 1, rate: float | None = None) -> None:
+        found.setdefault((start, end), Bundle()).add(links, rate)
+
     for link in links:
+        rate = rates.get(str(link["identity"]))
         address = ADDRESSES, str(link["address"]) or "(relay)"
         client = str(link["container_id"])
         identity = link.get("subscription")
         if link["role"] == SENDER:
-            counts[(PRODUCERS, client), address] += 1
+            add((PRODUCERS, client), address, rate=rate)
         elif identity:
             subscription = SUBSCRIPTIONS, _label(str(identity), known)
-            counts[address, subscription] += 1
-            counts[subscription, (CONSUMERS, client)] += 1
+            add(address, subscription, rate=rate)
+            add(subscription, (CONSUMERS, client), rate=rate)
         else:
-            counts[address, (CONSUMERS, client)] += 1
+            add(address, (CONSUMERS, client), rate=rate)
     for identity, record in known.items():
-        counts[(ADDRESSES, str(record["address"])), (SUBSCRIPTIONS, _label(identity, known))] += 0
-    return counts
+        subscription = SUBSCRIPTIONS, _label(identity, known)
+        add((ADDRESSES, str(record["address"])), subscription, links=0)
+    return found
 
 
 def _label(identity: str, known: Mapping[str, Mapping[str, object]]) -> str:
@@ -204,14 +246,14 @@ def _waiting(
 
 
 def _boxes(
-    counts: Mapping[tuple[End, End], int],
+    counts: Bundles,
     shown: Sequence[Mapping[str, str]],
     waiting: Mapping[End, int],
 ) -> dict[End, Box]:
     lines: Counter[End] = Counter()
-    for ends, links in counts.items():
+    for ends, bundle in counts.items():
         for end in ends:
-            lines[end] += links
+            lines[end] += bundle.links
     return {
         (column, name): Box(
             name=name,
@@ -225,14 +267,16 @@ def _boxes(
     }
 
 
-def _line(boxes: Mapping[End, Box], start: End, end: End, *, links: int) -> LinkLine:
-    """Return the line of `links` links between two boxes."""
+def _line(boxes: Mapping[End, Box], start: End, end: End, *, bundle: Bundle) -> LinkLine:
+    """Return the line of the links between two boxes."""
     left, right = boxes[start], boxes[end]
+    rate = "" if bundle.rate is None else f", {bundle.rate:,.1f} messages/s"
     return LinkLine(
         x1=left.x + BOX_WIDTH,
         y1=left.y + BOX_HEIGHT // 2,
         x2=right.x,
         y2=right.y + BOX_HEIGHT // 2,
-        links=links,
-        text=f"{left.name} to {right.name}: {links} links",
+        links=bundle.links,
+        rate=bundle.rate,
+        text=f"{left.name} to {right.name}: {bundle.links} links{rate}",
     )

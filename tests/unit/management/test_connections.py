@@ -89,9 +89,9 @@ def test_a_consumer_that_does_not_settle_is_seen(broker: Broker, manager: Manage
     broker.advance(1_000)
     told = manager.ask("READ", "connection", str(client.peer.id)).map
     assert (told["unsettled"], told["oldest_unsettled_ms"]) == (3, 6_000)
-    names = ["address", "unsettled", "oldest_unsettled_ms"]
+    names = ["address", "unsettled", "oldest_unsettled_ms", "delivery_count"]
     rows = manager.query("link", connection=str(client.peer.id), attributeNames=names).rows
-    assert [tuple(row.values()) for row in rows] == [("a", 3, 6_000), ("b", 0, 0)]
+    assert [tuple(row.values()) for row in rows] == [("a", 3, 6_000, 3), ("b", 0, 0, 0)]
     client.send(Disposition(first=0, last=1, settled=True, state=Accepted()))
     told = manager.ask("READ", "connection", str(client.peer.id)).map
     assert (told["unsettled"], told["oldest_unsettled_ms"]) == (1, 1_000)

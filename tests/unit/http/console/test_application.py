@@ -10,7 +10,7 @@ import pytest
 
 from broker.http.console import entry, forms
 from broker.http.console.listings import LISTINGS
-from broker.http.console.rendering import HEADERS, PageTemplates
+from broker.http.console.rendering import HEADERS, STATIC, PageTemplates
 from broker.http.limits import CONSOLE_FORM_BYTES_MAX, CONSOLE_FORM_FIELDS_MAX
 from tests.support.access import ADA, OWNER, RuledUsers
 from tests.support.api import api_of
@@ -266,10 +266,13 @@ def test_no_page_has_a_script_in_its_text() -> None:
         text = template.read_text()
         assert not re.search(r"\son\w+\s*=|javascript:|<style|\sstyle=|\|\s*safe", text), template
         assert re.findall(r"<script[^>]*>([^<]*)", text) in ([], [""]), template
-    script = (folder / "static" / "live.js").read_text()
-    assert not re.search(
-        r"innerHTML|outerHTML|insertAdjacentHTML|eval|Function\(|document\.write", script
-    )
+    scripts = list((folder / "static").glob("*.js"))
+    assert {each.name for each in scripts} == {name for name in STATIC if name.endswith(".js")}
+    for script in scripts:
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|eval|Function\(|document\.write",
+            script.read_text(),
+        ), script
 
 
 async def test_unknown_pages_and_files(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ ETC = "\N{HORIZONTAL ELLIPSIS}"
 
 def link(role: str, client: str, address: str, subscription: str = "") -> dict[str, object]:
     return {
+        "identity": f"{client}/{role}/{address}",
         "role": role,
         "container_id": client,
         "address": address,
@@ -95,6 +96,16 @@ def test_a_subscription_is_between_its_topic_and_its_consumers() -> None:
         "prices to volatile//unknown: 1 links": 1,
         "volatile//unknown to web: 1 links": 1,
         "prices to lonely: 0 links": 0,
+    }
+
+
+def test_lines_have_the_sum_of_the_known_rates() -> None:
+    links = [link("sender", "shop", "orders"), link("receiver", "stock", "orders")]
+    rates = {"shop/sender/orders": 12.5, "gone": 3.0}
+    picture = picture_of([*links, links[0]], rates=rates)
+    assert {line.text: line.rate for line in picture.lines} == {
+        "shop to orders: 2 links, 25.0 messages/s": 25.0,
+        "orders to stock: 1 links": None,
     }
 
 

@@ -47,7 +47,9 @@ def test_a_schema_of_a_newer_broker_is_refused(tmp_path: Path) -> None:
         prepare(connection)
         bring_up_to_date(connection)
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-        with pytest.raises(StoreError, match="newer jms-broker"):
+        with pytest.raises(
+            StoreError, match="newer jms-broker made it; start that one, or restore the backup"
+        ):
             bring_up_to_date(connection)
 
 
