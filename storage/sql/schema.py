@@ -1,11 +1,18 @@
-"""Version and migration of a database's schema. alembic is imported only to change a schema."""
+"""Version and migration of a database's schema.
 
+alembic is imported only to change a schema, or to make one in PostgreSQL. It takes 0.1 s of a core,
+which a new SQLite store is spared: its tables are made as they are now.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from sqlalchemy import Connection, inspect, text
 
 from storage.api import StoreError
+from storage.sql.tables import METADATA
 
 HEAD: Final = "0014"
 """Newest version in `migrations/versions`; a test compares it with alembic's."""
@@ -25,6 +32,11 @@ def bring_up_to_date(connection: Connection, target: str = HEAD) -> None:
     version = version_of(connection)
     if version == target:
         return
+    is_sqlite = connection.dialect.name == "sqlite"
+    if is_sqlite and target == HEAD and not inspect(connection).get_table_names():
+        with _transaction(connection, "BEGIN IMMEDIATE"):
+            _make_tables(connection)
+        return
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -42,10 +54,26 @@ def bring_up_to_date(connection: Connection, target: str = HEAD) -> None:
     config.attributes["connection"] = connection
     # alembic assumes that SQLite has no transactional DDL: without this a power cut could leave
     # half a schema
-    is_sqlite = connection.dialect.name == "sqlite"
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if is_sqlite else "BEGIN")
-    try:
+    with _transaction(connection, "BEGIN IMMEDIATE" if is_sqlite else "BEGIN"):
         command.upgrade(config, target)
+
+
+def _make_tables(connection: Connection) -> None:
+    """Make the tables of an empty database, with the version that alembic would note."""
+    METADATA.create_all(connection, checkfirst=False)
+    connection.exec_driver_sql(
+        "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
+        " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+    )
+    connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
+
+
+@contextmanager
+def _transaction(connection: Connection, begin: str) -> Iterator[None]:
+    """Commit what is done in the block, or undo all of it if it fails."""
+    connection.exec_driver_sql(begin)
+    try:
+        yield
     except BaseException:
         connection.exec_driver_sql("ROLLBACK")
         raise

@@ -9,8 +9,8 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from google_crc32c import extend
-from sqlalchemy import inspect, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 from storage.api import StoreError
 from storage.batch import Batch
@@ -35,11 +35,51 @@ def test_head_is_the_newest_migration() -> None:
 def test_migrations_from_nothing_make_the_tables(tmp_path: Path) -> None:
     with connected(tmp_path / "store.db") as connection:
         prepare(connection)
+        schema(connection, HEAD)
+        assert version_of(connection) == HEAD
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+
+
+def shape_of(connection: Connection) -> dict[str, object]:
+    """Return the columns and indexes of each table, and whether its ids are never reused."""
+    found: dict[str, object] = {}
+    tables = "SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name"
+    for name, sql in connection.exec_driver_sql(tables).all():
+        columns = connection.exec_driver_sql(f"PRAGMA table_xinfo({name})").all()
+        indexes = [
+            connection.exec_driver_sql(f"PRAGMA index_xinfo({index})").all()
+            for _, index, *_ in connection.exec_driver_sql(f"PRAGMA index_list({name})").all()
+        ]
+        found[name] = (
+            [tuple(column) for column in columns],
+            sorted(str(index) for index in indexes),
+            "AUTOINCREMENT" in sql,
+            "WITHOUT ROWID" in sql,
+        )
+    return found
+
+
+def test_a_new_store_has_the_tables_that_migrations_make(tmp_path: Path) -> None:
+    with connected(tmp_path / "migrated.db") as connection:
+        prepare(connection)
+        schema(connection, HEAD)
+        migrated = shape_of(connection)
+    with connected(tmp_path / "new.db") as connection:
+        prepare(connection)
         assert version_of(connection) == ""
         bring_up_to_date(connection)
         assert version_of(connection) == HEAD
         bring_up_to_date(connection)
-        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+        assert shape_of(connection) == migrated
+
+
+def test_half_a_new_store_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with connected(tmp_path / "store.db") as connection:
+        prepare(connection)
+        monkeypatch.setattr("storage.sql.schema.HEAD", None)  # which the last table does not take
+        with pytest.raises(IntegrityError):
+            bring_up_to_date(connection, None)  # type: ignore[arg-type]
+        assert inspect(connection).get_table_names() == []
 
 
 def test_a_schema_of_a_newer_broker_is_refused(tmp_path: Path) -> None:
