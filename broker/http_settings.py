@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -20,6 +21,7 @@ class HttpSettings(BaseModel):
     api: bool = True
     arrow: bool = True
     console: bool | None = None
+    audit_report: Path | None = None
     jms: bool = False
     metrics: bool = True
     streams_max: Annotated[Number, Field(ge=1, le=10_000)] = 64

@@ -72,6 +72,9 @@ JMS_SHOWN_BYTES_MAX: Final = 64 * 1024
 XML_BYTES_MAX: Final = 4 * 1024
 """Maximum bytes of an envelope in which its root element is looked for."""
 
+AUDIT_REPORT_BYTES_MAX: Final = 1024 * 1024
+"""Maximum bytes of the result of a pipeline's audit that the console shows."""
+
 CONSOLE_SESSIONS_MAX: Final = 1000
 """Maximum sessions of the console, 1 KiB each. The one that was used longest ago ends first."""
 

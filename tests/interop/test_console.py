@@ -98,10 +98,10 @@ def pages_of(broker: BrokerProcess) -> list[str]:
     hostile = quote(HOSTILE, safe="")
     place = urlencode({"queue": HOSTILE})
     lists = ("queues", "topics", "subscriptions", "connections", "links", "leases", "sinks")
-    others = ("users", "roles", "rules", "jobs", "audit", "quarantined-messages")
+    others = ("users", "tokens", "roles", "rules", "jobs", "audit", "quarantined-messages")
     return [
         *("/", "/topology", "/scheduled", "/dead-letters", "/config", "/explain"),
-        *("/login", "/nothing"),
+        *("/transactions", "/logins", "/pipeline-audit", "/login", "/nothing"),
         *(f"/{each}" for each in (*lists, *others)),
         *(f"/queues/{hostile}", f"/remove/queues/{hostile}", f"/messages?{place}"),
         *(f"/messages/{number}?{place}", f"/action?action=delete&{place}"),

@@ -6,6 +6,7 @@ user types it, into another queue. `QPID_JMS_MESSAGES=10000` sends more of them.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 import pytest
 
+from broker.http.console.pipeline_audit import read_audit
 from tests.interop.broker_process import BrokerProcess, command, environment
 from tests.interop.conftest import junit as junit
 from tests.interop.conftest import maven as maven
@@ -95,6 +97,10 @@ def test_what_jms_sent_comes_back(junit: JUnit, broker: BrokerProcess, tmp_path:
     taken = run("archive", "kept", *place, "--address", "in", "--mode", "lease", folder=tmp_path)
     assert taken["messages"] == COUNT
     verdict = run("audit", "kept", *place, folder=tmp_path)
+    (tmp_path / "audit.json").write_text(json.dumps(verdict))
+    in_console = asyncio.run(read_audit(tmp_path / "audit.json"))
+    assert (in_console.problem, in_console.holds) == ("", verdict["holds"])
+    assert len(in_console.checks) == len(verdict["checks"]) > 0
     assert verdict["holds"]
     assert verdict["messages"] == COUNT
     reported = run("report", "kept", "--out", "report", folder=tmp_path)

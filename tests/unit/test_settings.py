@@ -348,9 +348,9 @@ def test_the_file_shows_the_defaults() -> None:
     assert shown["users_file"] == str(defaults.users_file)
     assert tables(shown, "log") == defaults.log.model_dump()
     http = tables(shown, "http")
-    where = {name: http[name] for name in ("port", "console")}
+    where = {name: http[name] for name in ("port", "console", "audit_report")}
     assert http == defaults.http.model_dump() | where
-    assert (defaults.http.port, defaults.http.console) == (None, None)
+    assert {getattr(defaults.http, name) for name in where} == {None}
 
 
 @pytest.mark.parametrize("table", ["address", "queue", "topic"])

@@ -114,6 +114,7 @@ class Console:
             Route("/config", self._page(reading.config)),
             Route("/config", self._form(changes.reload), methods=["POST"]),
             Route("/explain", self._page(reading.explain)),
+            Route("/pipeline-audit", self._page(reading.pipeline_audit)),
             Route("/remove/{key}/{name:path}", self._page(changes.ask_removal)),
             Route("/remove/{key}/{name:path}", self._form(changes.remove), methods=["POST"]),
             Route("/tokens", self._form(changes.make_token), methods=["POST"]),

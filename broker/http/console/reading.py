@@ -23,6 +23,7 @@ from broker.http.console.forms import Form
 from broker.http.console.link_rates import LinkRates
 from broker.http.console.listings import LISTINGS
 from broker.http.console.message_views import body_forms, jms_headers
+from broker.http.console.pipeline_audit import read_audit
 from broker.http.console.reader import EndpointReader
 from broker.http.console.rendering import PageTemplates
 from broker.http.console.sampling import Sampler, curve, spark
@@ -39,6 +40,7 @@ from broker.security.resources import MANAGEMENT, Resource
 VIEW: Final = "view"
 METRICS: Final = Resource(MANAGEMENT, "metrics")
 MESSAGES: Final = Resource(MANAGEMENT, "messages")
+EVENT_LOG: Final = Resource(MANAGEMENT, "events")
 QUEUES: Final = Resource(MANAGEMENT, "queues")
 
 LINKS_MAX: Final = "500"
@@ -329,6 +331,17 @@ class ReadingPages:
             lonely=[each for each in named.items if not each["consumers"]],
             problem=named.problem,
             is_cut=body["next"] is not None or named.has_more,
+        )
+
+    async def pipeline_audit(self, request: Request, guest: Guest) -> Response:
+        """Respond with the result of the last audit of the event log by the pipeline."""
+        guest.visitor.demand(VIEW, EVENT_LOG)
+        return self._pages.response(
+            request,
+            "pipeline_audit",
+            guest,
+            title="Pipeline audit",
+            audit=await read_audit(self._site.settings.audit_report),
         )
 
     async def config(self, request: Request, guest: Guest) -> Response:

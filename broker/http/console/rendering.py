@@ -77,7 +77,10 @@ NAVIGATION: Final = (
             ("/explain", "Explain"),
         ),
     ),
-    ("Broker", (("/config", "Settings"), ("/audit", "Audit"))),
+    (
+        "Broker",
+        (("/config", "Settings"), ("/audit", "Audit"), ("/pipeline-audit", "Pipeline audit")),
+    ),
 )
 """The groups of links that every page has, and the links of each: path and text."""
 
