@@ -301,14 +301,14 @@ class Chosen(Generic[T]):
         behind, falls = self._wanted.behind, self._wanted.order.falling[0]
         low, high = (last, behind) if falls else (behind, last)
         pairs = list(zip(portion, self._first_values(portion), strict=True))
-        if low is not None and (limit := _plain_value(low[0])) is not None:
+        if low is not None and (limit := self._plain_limit(low)) is not None:
             reaches = self._reaches(low, is_behind=low is behind)
             pairs = [
                 pair
                 for pair in pairs
                 if pair[1] is None or pair[1] > limit or (pair[1] == limit and reaches(pair[0]))
             ]
-        if high is not None and (limit := _plain_value(high[0])) is not None:
+        if high is not None and (limit := self._plain_limit(high)) is not None:
             reaches = self._reaches(high, is_behind=high is behind)
             pairs = [
                 pair
@@ -316,6 +316,15 @@ class Chosen(Generic[T]):
                 if pair[1] is None or pair[1] < limit or (pair[1] == limit and reaches(pair[0]))
             ]
         return [item for item, _ in pairs]
+
+    def _plain_limit(self, bound: Key) -> Any:
+        """Return the first value of a bound; None if items have no such values to compare with.
+
+        A client may have made its cursor by itself.
+        """
+        value = _plain_value(bound[0])
+        is_text = self._wanted.order.attributes[0] in OWN_ORDER
+        return value if isinstance(value, str) == is_text else None
 
     def _first_values(self, portion: Sequence[T]) -> Sequence[Any]:
         """Return the first value to sort by of each item; None if only the record has it."""
@@ -329,13 +338,13 @@ class Chosen(Generic[T]):
     def _reaches(self, bound: Key, *, is_behind: bool) -> Callable[[T], bool]:
         """Return whether an item with the first value of a bound may be on its right side."""
         order = self._wanted.order
-        if len(bound) < 2 or order.attributes[1] not in OWN_ORDER or order.falling[1]:
+        name = _plain_value(bound[1])
+        if order.attributes[1] not in OWN_ORDER or order.falling[1] or not isinstance(name, str):
             return lambda _: True
         at, names_of = OWN_ORDER.index(order.attributes[1]), self._listing.names_of
-        name = _plain_value(bound[1])
         if is_behind:
-            return lambda item: bool(names_of(item)[at] >= name)
-        return lambda item: bool(names_of(item)[at] <= name)
+            return lambda item: names_of(item)[at] >= name
+        return lambda item: names_of(item)[at] <= name
 
     def _is_outside(self, item: T, names: tuple[str, str], last: Key | None) -> bool:
         """Return whether an item is not on the page, as far as is known without its record.

@@ -1,6 +1,8 @@
 """Sorted lists, page by page: every entity once, whatever comes and goes meanwhile."""
 
+from base64 import urlsafe_b64encode
 from dataclasses import dataclass
+from json import dumps
 
 import pytest
 from hypothesis import given, settings
@@ -116,6 +118,25 @@ async def test_a_cursor_is_one_of_its_order() -> None:
     following = (await page(THINGS, limit=1))["next"]
     with pytest.raises(Refused, match="the same sort"):
         await page(THINGS, cursor=following, sort="-name")
+
+
+CURSORS = [
+    pytest.param("name", ["name,identity", [[1, 5, ""], [2, 0, "a"]]], id="a number for a name"),
+    pytest.param("name", ["name,identity", [[2, 0, "a"], [1, 5, ""]]], id="and for an identity"),
+    pytest.param("size", ["size,name,identity", [[2, 0, "x"]] + [[2, 0, "a"]] * 2], id="a text"),
+    pytest.param("size", ["size,name,identity", [[1, 3, ""]] + [[1, 5, ""]] * 2], id="numbers"),
+    pytest.param("-size", ["-size,name,identity", [[3, 0, "x"]] + [[0, 0, ""]] * 2], id="others"),
+    pytest.param(
+        "size", ["size,name,identity", [[1, float("nan"), ""]] + [[2, 0, ""]] * 2], id="n"
+    ),
+]
+
+
+@pytest.mark.parametrize(("sort", "made"), CURSORS)
+async def test_a_cursor_that_a_client_made_is_harmless(sort: str, made: list[object]) -> None:
+    cursor = urlsafe_b64encode(dumps(made).encode()).decode().rstrip("=")
+    for limit in (1, 50):
+        assert set(names(await page(THINGS, sort=sort, cursor=cursor, limit=limit))) <= set(THINGS)
 
 
 async def test_only_some_attributes() -> None:
