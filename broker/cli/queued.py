@@ -44,6 +44,10 @@ Selector = Annotated[
     typer.Option(help="Those that this JMS selector is true of.", show_default=False),
 ]
 All = Annotated[bool, typer.Option("--all", help="All that wait.")]
+TargetKind = Annotated[
+    NodeKind | None,
+    typer.Option(help="The kind of TO, if a queue and a topic have that name.", show_default=False),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print how many messages these are.")]
 
 
@@ -125,12 +129,7 @@ def move(
         str, typer.Argument(help="The queue or topic that they are moved to.", show_default=False)
     ],
     identities: Identities = None,
-    kind: Annotated[
-        NodeKind | None,
-        typer.Option(
-            help="The kind of TO, if a queue and a topic have that name.", show_default=False
-        ),
-    ] = None,
+    kind: TargetKind = None,
     selector: Selector = None,
     everything: All = False,
     dry_run: DryRun = False,
@@ -138,8 +137,7 @@ def move(
 ) -> None:
     """Move messages to another queue or topic."""
     chosen = _chosen(identities, selector, everything, dry_run=dry_run)
-    to_type = kind.value if kind is not None else None
-    arguments = {**chosen, "to": to, "to_type": to_type}
+    arguments = {**chosen, **_target(to, kind)}
     _carry_out(at, "move", queue, arguments=arguments, dry_run=dry_run, as_json=json)
 
 
@@ -152,12 +150,7 @@ def copy(
         str, typer.Argument(help="The queue or topic that gets the copies.", show_default=False)
     ],
     identities: Identities = None,
-    kind: Annotated[
-        NodeKind | None,
-        typer.Option(
-            help="The kind of TO, if a queue and a topic have that name.", show_default=False
-        ),
-    ] = None,
+    kind: TargetKind = None,
     selector: Selector = None,
     everything: All = False,
     dry_run: DryRun = False,
@@ -168,8 +161,7 @@ def copy(
     A copy has the message-id of its message: a program that ignores repeated ids ignores it.
     """
     chosen = _chosen(identities, selector, everything, dry_run=dry_run)
-    to_type = kind.value if kind is not None else None
-    arguments = {**chosen, "to": to, "to_type": to_type}
+    arguments = {**chosen, **_target(to, kind)}
     _carry_out(at, "copy", queue, arguments=arguments, dry_run=dry_run, as_json=json)
 
 
@@ -234,6 +226,11 @@ def deliver(
     with at.opened() as broker:
         done = _change(broker, "DELIVER", queue, {"identities": identities})
     _tell(done, "delivered", as_json=json)
+
+
+def _target(to: str, kind: NodeKind | None) -> dict[str, object]:
+    """Return the arguments that say where messages go."""
+    return {"to": to, "to_type": None if kind is None else kind.value}
 
 
 def _chosen(

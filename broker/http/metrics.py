@@ -20,6 +20,7 @@ from broker.http.metric_table import BROKER, HISTOGRAM
 from broker.http.metric_text import MEDIA_TYPE, histogram, samples
 from broker.http.node_metrics import FAMILIES, LIMIT, LIMIT_MAX, NodeMetrics, NodeSelection
 from broker.http.stretches import Stretches
+from broker.management.entity import VIEW
 from broker.management.request import BAD_REQUEST, Refused
 from broker.security.resources import MANAGEMENT, Resource
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from broker.links.container import Container
     from storage.api import Store
 
-VIEW: Final = "view"
 METRICS: Final = Resource(MANAGEMENT, "metrics")
 
 

@@ -13,6 +13,7 @@ from broker.http.arguments import Arguments
 from broker.http.arrow import LazyArrow
 from broker.http.site import Site, Work
 from broker.links.access import BROWSE, LEASE, lease_resource, node_resource, subscription_resource
+from broker.management.entity import VIEW
 from broker.management.messages import queue_of
 from broker.management.request import BAD_REQUEST, Refused
 from broker.routing.addresses.identity import identity_in
@@ -28,7 +29,6 @@ from broker.security.resources import MANAGEMENT, Resource
 NODE: Final = ("address", "subscription")
 """The arguments that name the queue or the subscription to read from; exactly one is needed."""
 
-VIEW: Final = "view"
 EVENT_LOG: Final = Resource(MANAGEMENT, "events")
 LEASES: Final = Resource(MANAGEMENT, "leases")
 

@@ -21,13 +21,9 @@ async def in_portions(items: Sequence[T], size: int = PORTION) -> AsyncIterator[
 
     Other work is done first, too: that `items` could be made has taken time of its own.
     """
-    await asyncio.sleep(0)
-    ends_s = time.perf_counter() + STRETCH_S
-    for first in range(0, len(items), size):
-        yield items[first : first + size]
-        if time.perf_counter() >= ends_s:
-            await asyncio.sleep(0)
-            ends_s = time.perf_counter() + STRETCH_S
+    portions = (items[first : first + size] for first in range(0, len(items), size))
+    async for portion in one_by_one(portions):
+        yield portion
 
 
 async def one_by_one(items: Iterable[T]) -> AsyncIterator[T]:

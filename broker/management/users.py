@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
@@ -73,7 +73,7 @@ class LoginRules:
 
     users: Users
     anonymous: bool
-    throttle: LoginThrottle = field(default_factory=LoginThrottle)
+    throttle: LoginThrottle
 
 
 class UserEntity(Entity):

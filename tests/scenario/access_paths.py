@@ -11,6 +11,7 @@ from broker.amqp.terminus import COPY, Source, Target
 from broker.management.management import SELF, Management
 from broker.management.users import LoginRules
 from broker.security.access import AccessRules
+from broker.security.throttle import LoginThrottle
 from broker.security.users import Users
 from broker.stored_tokens import StoredTokens
 from storage.batch import Batch
@@ -255,7 +256,7 @@ def whole_management(broker: Broker) -> Management:
         broker.container,
         broker.store,
         Coroutine.close,
-        accounts=lambda: LoginRules(Users(NO_FILE), anonymous=True),
+        accounts=lambda: LoginRules(Users(NO_FILE), anonymous=True, throttle=LoginThrottle()),
         api_tokens=StoredTokens(broker.store, broker.journal),
         settings=lambda: None,
     )

@@ -12,6 +12,7 @@ from broker.management.user_changes import UserChanges
 from broker.management.users import LoginRules
 from broker.routing.addresses.policy import AddressPolicy
 from broker.security.rules_file import read_rules
+from broker.security.throttle import LoginThrottle
 from broker.security.users import Users
 from tests.support.audit import RecordingAudit
 from tests.support.broker import Broker, Doorman
@@ -72,7 +73,7 @@ class DefinitionSite:
             container,
             None,
             self._beside.append,
-            accounts=lambda: LoginRules(self.users, anonymous=False),
+            accounts=lambda: LoginRules(self.users, anonymous=False, throttle=LoginThrottle()),
             users_changed=self._users_changed,
             acl_file=lambda: self.rules_file,
         )

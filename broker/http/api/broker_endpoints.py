@@ -9,7 +9,6 @@ from broker.http.api.entities import (
     LIMIT,
     named,
     performed,
-    performed_on_one,
     stated,
     whole,
 )
@@ -135,7 +134,7 @@ def _configuration() -> list[Endpoint]:
             path="/log-level",
             summary="Change the level of the log until the settings are read again",
             right="edit management:config",
-            work=stated(SETTINGS, "SET-LOG-LEVEL", name=lambda _: "broker"),
+            work=stated(SETTINGS, "SET-LOG-LEVEL", "broker"),
             body=LogLevelBody,
             result=LogLevelRecord,
         ),
@@ -158,7 +157,7 @@ def _definitions() -> list[Endpoint]:
             path="/definitions/{name:path}",
             summary="Export definitions of one kind, without secrets",
             right="view management:definitions",
-            work=performed_on_one(DEFINITIONS, "EXPORT"),
+            work=performed(DEFINITIONS, "EXPORT", named),
             parameters=(
                 Parameter(
                     name="offset",
@@ -182,7 +181,7 @@ def _definitions() -> list[Endpoint]:
             path="/definitions/{name:path}",
             summary="Import definitions of one kind: add them, and change those that differ",
             right="edit management:definitions",
-            work=stated(DEFINITIONS, "IMPORT", name=named),
+            work=stated(DEFINITIONS, "IMPORT", named),
             body=DefinitionsBody,
             result=ImportRecord,
         ),

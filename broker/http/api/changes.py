@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from broker.http.api.endpoint import Call, CallResult
 from broker.http.api.entities import ResourceKind, named
@@ -11,11 +11,10 @@ from broker.http.api.kinds import USERS
 from broker.http.api.models import BackupBody, ManagementBody, UserBody
 from broker.management.backups import BACKUP
 from broker.management.configuration import SETTINGS
+from broker.management.entity import EDIT
 from broker.management.request import FAILURES_FROM, Request
 from broker.management.response import ACCEPTED, CREATED, OK
 from broker.security.resources import MANAGEMENT, Resource
-
-EDIT: Final = "edit"
 
 
 async def put_node(kind: ResourceKind, call: Call) -> CallResult:

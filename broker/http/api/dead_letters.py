@@ -9,13 +9,13 @@ from typing import Final
 from broker.http.api.endpoint import Call, CallResult
 from broker.links.container import Container
 from broker.management.dead_letter_move import move_of
+from broker.management.entity import VIEW
 from broker.management.stretches import in_portions
 from broker.routing.queues.paging import NotLoaded
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.queue_inspection import peek
 from broker.security.resources import MANAGEMENT, Resource
 
-VIEW: Final = "view"
 MESSAGES: Final = Resource(MANAGEMENT, "messages")
 
 EXAMINED_MAX: Final = 500

@@ -194,42 +194,34 @@ def whole(kind: str, argument: str = "") -> Work:
     return work
 
 
-def performed(kind: str, operation: str, name: str = "") -> Work:
+EntityName = str | Callable[[Call], str]
+"""The name of an entity, empty for none, or what returns it: `named` for the one in the path."""
+
+
+def _request_of(
+    call: Call, kind: str, operation: str, *, name: EntityName, arguments: Mapping[str, object]
+) -> Request:
+    found = name if isinstance(name, str) else name(call)
+    return Request(operation=operation, type=kind, name=found or None, arguments=arguments)
+
+
+def performed(kind: str, operation: str, name: EntityName = "") -> Work:
     """Return the work that performs an operation, with the parameters as its arguments."""
 
     async def work(call: Call) -> CallResult:
-        request = Request(
-            operation=operation, type=kind, name=name or None, arguments=call.arguments
-        )
+        request = _request_of(call, kind, operation, name=name, arguments=call.arguments)
         return CallResult(body=(await call.ask(request)).body)
 
     return work
 
 
-def performed_on_one(kind: str, operation: str) -> Work:
-    """Return the work that performs an operation on the entity that the path names."""
-
-    async def work(call: Call) -> CallResult:
-        request = Request(
-            operation=operation, type=kind, name=named(call), arguments=call.arguments
-        )
-        return CallResult(body=(await call.ask(request)).body)
-
-    return work
-
-
-def stated(kind: str, operation: str, *, name: Callable[[Call], str | None] | None = None) -> Work:
+def stated(kind: str, operation: str, name: EntityName = "") -> Work:
     """Return the work that performs an operation, with the fields of the body as its arguments."""
 
     async def work(call: Call) -> CallResult:
         assert call.body is not None
         said = call.body.model_dump(exclude_none=True, by_alias=True)
-        request = Request(
-            operation=operation,
-            type=kind,
-            name=None if name is None else name(call),
-            arguments=said,
-        )
+        request = _request_of(call, kind, operation, name=name, arguments=said)
         response = await call.ask(request)
         return CallResult(status=response.status, body=response.body)
 

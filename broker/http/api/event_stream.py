@@ -12,11 +12,10 @@ from broker.http.api.json_values import encoded, encoded_in_portions
 from broker.http.limits import SNAPSHOT_BYTES_MAX
 from broker.http.open_streams import MEDIA_TYPE, NO_END
 from broker.http.shared_reading import SharedReading
+from broker.management.entity import VIEW
 from broker.management.overview import BROKER
 from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.security.resources import MANAGEMENT, Resource
-
-VIEW: Final = "view"
 
 ID_DIGITS_MAX: Final = 18
 

@@ -11,12 +11,12 @@ from typing import Final, Literal
 from broker.http.api.endpoint import ROOT, Call, CallResult, query_of
 from broker.http.api.models import JobRecord, MessageActionBody
 from broker.http.api.problems import TOO_MANY, Failure
+from broker.management.entity import VIEW
 from broker.management.messages import MESSAGE
 from broker.management.request import NOT_FOUND, Request
 from broker.management.response import ACCEPTED, Response
 from broker.security.resources import MANAGEMENT, Resource
 
-VIEW: Final = "view"
 MESSAGES: Final = Resource(MANAGEMENT, "messages")
 
 RUNNING: Final = "running"

@@ -7,9 +7,9 @@ from typing import Final
 
 from broker.http.api.endpoint import Call, CallResult
 from broker.management.alarms import alarms_of
+from broker.management.entity import VIEW
 from broker.security.resources import MANAGEMENT, Resource
 
-VIEW: Final = "view"
 METRICS: Final = Resource(MANAGEMENT, "metrics")
 
 

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from broker.http.api.endpoint import Call, CallResult
+from broker.management.entity import VIEW
 from broker.management.listing import LIMIT_DEFAULT
 from broker.management.stretches import in_portions
 from broker.routing.addresses.pattern import SEPARATOR
 from broker.security.resources import MANAGEMENT, Resource
 
-VIEW: Final = "view"
 TOPICS: Final = Resource(MANAGEMENT, "topics")
 
 DEPTH_MAX: Final = 16

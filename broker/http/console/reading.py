@@ -34,10 +34,10 @@ from broker.http.open_streams import MEDIA_TYPE
 from broker.http.shared_reading import SharedReading
 from broker.http.site import Site
 from broker.jms.ids import message_id_text
+from broker.management.entity import VIEW
 from broker.management.request import Refused
 from broker.security.resources import MANAGEMENT, Resource
 
-VIEW: Final = "view"
 METRICS: Final = Resource(MANAGEMENT, "metrics")
 MESSAGES: Final = Resource(MANAGEMENT, "messages")
 EVENT_LOG: Final = Resource(MANAGEMENT, "events")

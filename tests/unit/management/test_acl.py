@@ -11,6 +11,7 @@ from broker.management.management import Management
 from broker.management.users import LoginRules
 from broker.security.access import AccessRules
 from broker.security.rules_file import parse_rules
+from broker.security.throttle import LoginThrottle
 from broker.security.users import Users
 from tests.support.broker import Broker
 from tests.support.frames import Transfer
@@ -54,7 +55,7 @@ class Setting:
             container,
             None,
             self._beside.append,
-            accounts=lambda: LoginRules(users, anonymous=False),
+            accounts=lambda: LoginRules(users, anonymous=False, throttle=LoginThrottle()),
             listeners=lambda: ["amqp", "internet"],
         )
         self.manager = Manager(self.broker, user=user)

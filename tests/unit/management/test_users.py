@@ -10,6 +10,7 @@ import pytest
 from broker.management.management import Management
 from broker.management.users import LoginRules
 from broker.security.identity import ADMIN, APPLICATION, Identity
+from broker.security.throttle import LoginThrottle
 from broker.security.users import Users
 from tests.support.account_table import RecordingTable, unwritable_file
 from tests.support.broker import Broker, Doorman
@@ -52,7 +53,7 @@ class Setting:
             container,
             None,
             self._beside.append,
-            accounts=lambda: LoginRules(self.users, anonymous),
+            accounts=lambda: LoginRules(self.users, anonymous, LoginThrottle()),
         )
         self.manager = Manager(self.broker, user=user)
 
