@@ -16,8 +16,9 @@ from broker.compiled import BUILD, build_kind
 from broker.journal import Journal
 from broker.large_body_store import LargeBodyStore
 from broker.links.authenticator import Authenticator
-from broker.links.container import Container, Watcher
+from broker.links.container import Container
 from broker.links.service import Service
+from broker.links.watcher import Watcher
 from broker.log_events import (
     DAMAGED_MESSAGES,
     KEYS_NOT_READ,

@@ -14,7 +14,8 @@ from broker.amqp.limits import FRAME_BEFORE_OPEN, FRAME_OF_TOKEN_LOGIN, Limits
 from broker.audit.audit import Audit
 from broker.clock import Clock
 from broker.journal import Journal
-from broker.links.container import Container, Watcher
+from broker.links.container import Container
+from broker.links.watcher import Watcher
 from broker.log_events import AUDIT_NOTICE
 from broker.machine import default_memory_max
 from broker.net.login import Login

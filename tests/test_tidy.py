@@ -237,6 +237,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/routing/entries/participants.py": "what a node may do to a link, declared",
     "broker/links/authenticator.py": "what a login does, declared",
     "broker/links/transport.py": "what a peer does to its socket, declared",
+    "broker/links/watcher.py": "what an operator is told, declared",
     "broker/security/entrance.py": "a record",
     "broker/security/scramp_parts.py": "calls of scramp; tests/unit/security/test_scram.py",
     "broker/security/package_authenticator.py": "what a package does, declared",

@@ -4,8 +4,8 @@ import logging
 from typing import Final, final
 
 from broker.links.access import Right
-from broker.links.container import Watcher
 from broker.links.peer import Peer
+from broker.links.watcher import Watcher
 from broker.log_events import Notice
 from broker.security.decision import Decision
 from broker.security.identity import Identity

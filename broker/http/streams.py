@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from broker.management.request import BUSY, Refused
 
 if TYPE_CHECKING:
-    from broker.links.container import Watcher
+    from broker.links.watcher import Watcher
 
 
 class BrokenOff(Exception):  # noqa: N818 - an event, reported to the operator

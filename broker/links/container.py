@@ -7,11 +7,10 @@ connection with output writes once (`docs/design/data-path.md`, rule 9).
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from broker.amqp.errors import (
     INVALID_FIELD,
@@ -40,10 +39,9 @@ from broker.links.rights_review import RightsReview
 from broker.links.service import CLAIMS, Service, ServiceNode
 from broker.links.uniqueness import Claim, ContainerIdVerdict, collide, verdict
 from broker.links.user_limits import UserLimitChecks
-from broker.log_events import Notice
+from broker.links.watcher import Watcher
 from broker.message import UNKNOWN
 from broker.routing.addresses.address import MANAGEMENT, Address
-from broker.routing.context import RoutingChange
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.participants import Label
 from broker.routing.errors import NoSuchNode
@@ -65,81 +63,6 @@ VIRTUAL_HOST: Final = "vhost:"
 """Begins the hostname of an open that asks for a virtual host; RabbitMQ has them."""
 
 DEFAULT_VIRTUAL_HOST: Final = f"{VIRTUAL_HOST}/"
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Watcher:
-    """Reports to the operator what happens to connections and in routing."""
-
-    @abstractmethod
-    def opened(self, peer: Peer) -> None:
-        """Report that a connection was opened."""
-
-    @abstractmethod
-    def refused(self, peer: Peer, reason: str) -> None:
-        """Report that a connection was refused, or that its authentication failed."""
-
-    def authenticated(self, peer: Peer) -> None:
-        """Report that a client has logged in; its `opened` or `refused` follows."""
-
-    def rejected(self, peer: Peer, reason: str) -> None:
-        """Report that a login has failed."""
-        self.refused(peer, reason)
-
-    def undecided(self, peer: Peer, reason: str) -> None:
-        """Report that a login was not checked, as those before it have failed."""
-        self.refused(peer, reason)
-
-    def renewed(self, peer: Peer) -> None:
-        """Report that a client has renewed its login by a token."""
-
-    def expired(self, peer: Peer) -> None:
-        """Report that the login of a client has ended by time; its `closed` follows."""
-
-    def rolled_back(self, peer: Peer, operations: int, reason: str) -> None:
-        """Report that a transaction with `operations` has ended without a commit.
-
-        `reason` is one of few texts, and has nothing of the client's.
-        """
-
-    @abstractmethod
-    def not_renewed(self, peer: Peer, reason: str) -> None:
-        """Report that a token that was to renew a login was refused."""
-
-    @abstractmethod
-    def denied(self, peer: Peer, right: Right, decision: Decision) -> None:
-        """Report that a client lacked a right, by the rule that `decision` names."""
-
-    def changed(self, peer: Peer | None, changes: list[RoutingChange]) -> None:
-        """Report changes that `peer` caused, or the broker by itself (None), for the audit."""
-
-    @abstractmethod
-    def limited(self, peer: Peer, refusal: str) -> None:
-        """Report that a limit of its user refused a request; `refusal` names the limit."""
-
-    @abstractmethod
-    def closed(self, peer: Peer, reason: str) -> None:
-        """Report that a connection that was open has ended."""
-
-    @abstractmethod
-    def stalled(self, peer: Peer, timeout_ms: int) -> None:
-        """Report a cut: the client read nothing for `timeout_ms` (setting `stall_timeout_ms`)."""
-
-    @abstractmethod
-    def managed(self, identity: Identity, address: str, change: dict[str, str]) -> None:
-        """Report a change that the client at `address` made through management.
-
-        `change` has `operation`, `type` and `name` of the entity, `arguments` and `result` if
-        there are any.
-        """
-
-    @abstractmethod
-    def noticed(self, notice: Notice) -> None:
-        """Report an event in routing that no client or administrator has directly requested."""
-
-    @abstractmethod
-    def failed(self, peer: Peer, error: Exception) -> None:
-        """Report a bug: an unexpected exception while a connection was served."""
 
 
 @final

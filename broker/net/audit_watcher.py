@@ -9,9 +9,9 @@ from typing import Final
 from broker.audit.audit import Audit
 from broker.audit.record import BROKER, DONE, FAILED, REFUSED, AuditEvent, cut, time_text
 from broker.links.access import Right
-from broker.links.container import Watcher
 from broker.links.coordinator import ROLLED_BACK_BY_CLIENT
 from broker.links.peer import Peer
+from broker.links.watcher import Watcher
 from broker.log_events import Notice
 from broker.management.auditing import actor_at, denied, event_of
 from broker.routing.context import RoutingChange

@@ -13,8 +13,8 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from broker.links.access import Right
-from broker.links.container import Watcher
 from broker.links.peer import Peer
+from broker.links.watcher import Watcher
 from broker.log_events import (
     CLOSED,
     CUT,

@@ -13,9 +13,10 @@ from broker.amqp.sasl import ANONYMOUS, PLAIN, plain_credentials
 from broker.journal import Journal
 from broker.links.access import Right
 from broker.links.authenticator import Authenticator, Exchange
-from broker.links.container import Container, Watcher
+from broker.links.container import Container
 from broker.links.peer import Peer
 from broker.links.transport import Transport
+from broker.links.watcher import Watcher
 from broker.log_events import Notice
 from broker.management.management import Management
 from broker.routing.addresses.policy import AddressPolicy, Policies

@@ -9,7 +9,7 @@ from broker.amqp.performatives import Close, Detach
 from broker.audit.record import Actor, time_text
 from broker.audit.repeats import Repeats
 from broker.links.access import Right
-from broker.links.container import Watcher
+from broker.links.watcher import Watcher
 from broker.net.audit_watcher import AuditWatcher
 from broker.routing.context import RoutingChange
 from broker.routing.queues.node import QUEUE
