@@ -45,6 +45,7 @@ from broker.parts import (
     declare,
     exporter_of,
     http_of,
+    leading_of,
     limits_of,
     log_watcher,
     login_of,
@@ -66,6 +67,7 @@ from storage.api import StoreError
 
 if TYPE_CHECKING:
     from broker.http.server import HttpServer
+    from broker.leading import Leading
     from broker.tracing.message_tracer import MessageTracer
 
 PRODUCT: Final = "jms-broker"
@@ -135,6 +137,7 @@ class App:
         self.windows = Windows(self.store, self.journal, router.context.paging)
         self._has_started = False
         self.http = self._http_server(management)
+        self.leading: Leading | None = None
         self._working: list[asyncio.Task[None]] = []
         self._beside: Final[set[asyncio.Task[None]]] = set()
 
@@ -247,6 +250,14 @@ class App:
 
         return ClaimsService(self.container, self._spawn)
 
+    async def stand_by(self, told: Callable[[str, str], None]) -> None:
+        """Wait until no other broker of the group leads, and become the leader.
+
+        `told` is called as `Store.lead` does.
+        """
+        await self.store.prepare()
+        await self.store.lead(told)
+
     async def start(self) -> None:
         """Restore the store, and listen at the addresses of the settings."""
         audit = self.container.audit
@@ -265,6 +276,15 @@ class App:
             self.contents.start(self.container.run_round)
         if self._spans is not None:
             self._spans.start()
+        if self.settings.ha.enabled:
+            self.leading = leading_of(
+                self.settings,
+                self.container,
+                self.listeners,
+                store=self.store,
+                lost=self._store_failed,
+            )
+            self.leading.start()
         if self.http is not None:
             await self.http.start()
         if self.login is not None:
@@ -362,6 +382,7 @@ class App:
             "the listeners are not up": not self._has_started,
             "the store failed": self.failure is not None,
             "the broker is stopping": self.container.drain.keeps_clients_out(),
+            "it is not proved that the broker leads": self.listeners.is_frozen,
         }
         return [reason for reason, is_so in found.items() if is_so]
 
@@ -380,6 +401,8 @@ class App:
         ends = loop.time() + STOP_TIMEOUT_S
         if self._users_watch is not None:
             self._users_watch.stop()
+        if self.leading is not None:
+            self.leading.stop()
         self.listeners.stop_accepting()
         self.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
         self.container.run_round()

@@ -64,6 +64,18 @@ DRAINED_TOO_SOON: Final = LogEvent(
     " and open transactions are rolled back",
     "Give the drain more time (`timeout_ms` of `[drain]`), or find out what the clients wait for.",
 )
+STANDING_BY: Final = LogEvent("BRK-015", "broker standing by", level=INFO)
+NOT_LEADING: Final = LogEvent(
+    "BRK-016",
+    "broker cannot stand by now, and tries again",
+    "Mend what `reason` names; until then this broker takes over from none.",
+)
+FROZEN: Final = LogEvent(
+    "BRK-017",
+    "leader frozen",
+    "See whether the database of the store, and the way to it, work.",
+)
+THAWED: Final = LogEvent("BRK-018", "leader active again")
 MANAGER_NOT_TOLD: Final = LogEvent(
     "BRK-006",
     "the service manager was not told",

@@ -18,6 +18,7 @@ from broker.links.container import Container
 from broker.links.watcher import Watcher
 from broker.log_events import AUDIT_NOTICE
 from broker.machine import default_memory_max
+from broker.net.listener import Listeners
 from broker.net.login import Login
 from broker.net.offers import check_offers
 from broker.policies import policies_of
@@ -32,11 +33,14 @@ from broker.security.account_table import AccountTable
 from broker.security.authenticate import admits_anonymous, exposed_listener, open_users
 from broker.settings import MEMORY, POSTGRESQL, SQLITE, Settings, SettingsError
 from broker.stats import Stats
-from storage.api import Store
+from broker.tenure import Tenure
+from storage.api import LeadershipError, Store
 from storage.memory import MemoryStore
+from storage.steady_clock import steady_us
 
 if TYPE_CHECKING:
     from broker.http.server import HttpServer
+    from broker.leading import Leading
     from broker.management.management import Management
     from broker.net.token_logins import TokenLogins
     from broker.security.package_authenticator import NamedAuthenticator
@@ -57,13 +61,18 @@ def store_of(settings: Settings) -> Store:
         return MemoryStore()
     if text.startswith(POSTGRESQL):
         try:
+            from storage.sql.postgresql.leadership import Group
             from storage.sql.postgresql.store import PostgresStore
         except ModuleNotFoundError as error:
             raise SettingsError(
                 f"the store is in PostgreSQL, and {error.name} is not installed:"
                 " pip install 'jms-broker[postgresql]'"
             ) from None
-        return PostgresStore(text, grace_ms=settings.store_loss_grace_ms)
+        ha = settings.ha
+        if not ha.enabled:
+            return PostgresStore(text, grace_ms=settings.store_loss_grace_ms)
+        group = Group(ha.name, silence_ms=ha.silence_ms)
+        return PostgresStore(text, grace_ms=ha.client_grace_ms, group=group)
     from storage.sql.sqlite.store import SqliteStore
 
     return SqliteStore(Path(text.removeprefix(SQLITE)), ballast_bytes=settings.disk_ballast)
@@ -221,6 +230,27 @@ def http_of(
         raise SettingsError(
             f"http.port is set, and {error.name} is not installed: pip install 'jms-broker[http]'"
         ) from None
+
+
+def leading_of(
+    settings: Settings,
+    container: Container,
+    listeners: Listeners,
+    *,
+    store: Store,
+    lost: Callable[[LeadershipError], None],
+) -> Leading:
+    """Return the watch over the tenure of this broker, which leads its group."""
+    # a broker without a group is spared the module
+    from broker.leading import Leading
+
+    return Leading(
+        Tenure(store.proof_us, steady_us, silence_us=settings.ha.silence_ms * 1000),
+        container,
+        listeners,
+        grace_ms=settings.ha.client_grace_ms,
+        lost=lost,
+    )
 
 
 def log_watcher() -> Watcher:

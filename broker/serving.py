@@ -20,7 +20,16 @@ from broker.app import App
 from broker.audit.heads import HeadLog
 from broker.compiled import COMPILED, SLOWER, is_compiled
 from broker.journal import SWITCH_INTERVAL_S
-from broker.log_events import AUDIT_HEAD, READY, STARTING, STOPPED, STOPPING, STORE_FAILED
+from broker.log_events import (
+    AUDIT_HEAD,
+    NOT_LEADING,
+    READY,
+    STANDING_BY,
+    STARTING,
+    STOPPED,
+    STOPPING,
+    STORE_FAILED,
+)
 from broker.net.log import configure_logging, write_line
 from broker.net.trim import Trimmer
 from broker.reload import Reloading, reload
@@ -65,6 +74,10 @@ class Signals:
         if self._must_reload:
             reload(self._app, self._load)
         self._notifier.ready(_status(self._app))
+
+    def standing_by(self, leader: str) -> None:
+        """Tell the service manager that the start is complete, though another broker leads."""
+        self._notifier.ready(f"standby of {leader}")
 
     def ignore(self, loop: asyncio.AbstractEventLoop) -> None:
         """Ignore signals from now on: a stop that is complete must not look like a crash."""
@@ -132,21 +145,15 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     signals = Signals(app, load, on_terminal=sys.stdin is not None and sys.stdin.isatty())
     signals.listen(loop)
     began_s = time.monotonic()
-    write_line(
-        log,
-        STARTING,
-        version=__version__,
-        build=COMPILED if is_compiled() else SLOWER,
-        python=platform.python_version(),
-        store=app.store.name,
-        settings=file or "no file",
-        pid=os.getpid(),
-    )
+    _tell_start(app, file)
     if not app.store.commits_at_once:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
     # objects that a start makes stay: the garbage collector skips them, then and later
     gc.disable()
+    if settings.ha.enabled and not await stand_by(app, signals, log):
+        write_line(log, STOPPED, reason=signals.reason, up_s=round(time.monotonic() - began_s, 1))
+        return
     await app.start()
     gc.freeze()
     gc.enable()
@@ -168,6 +175,48 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     if app.failure is not None:
         raise app.failure
     write_line(log, STOPPED, reason=signals.reason, up_s=round(time.monotonic() - began_s, 1))
+
+
+async def stand_by(app: App, signals: Signals, log: structlog.typing.FilteringBoundLogger) -> bool:
+    """Wait until this broker leads its group; return False if a signal has ended it before.
+
+    Raise StoreError if it can never lead.
+    """
+
+    def told(leader: str, obstacle: str) -> None:
+        if leader:
+            write_line(log, STANDING_BY, leader=leader)
+            sys.stdout.write(f"standby of {leader}\n")
+            sys.stdout.flush()
+            signals.standing_by(leader)
+        if obstacle:
+            write_line(log, NOT_LEADING, reason=obstacle)
+
+    waiting = asyncio.ensure_future(app.stand_by(told))
+    ended = asyncio.ensure_future(app.ended.wait())
+    await asyncio.wait((waiting, ended), return_when=asyncio.FIRST_COMPLETED)
+    ended.cancel()
+    if waiting.done():
+        await waiting
+        return True
+    waiting.cancel()
+    with suppress(asyncio.CancelledError):
+        await waiting
+    await app.store.close()
+    return False
+
+
+def _tell_start(app: App, file: str | None) -> None:
+    write_line(
+        structlog.get_logger("broker"),
+        STARTING,
+        version=__version__,
+        build=COMPILED if is_compiled() else SLOWER,
+        python=platform.python_version(),
+        store=app.store.name,
+        settings=file or "no file",
+        pid=os.getpid(),
+    )
 
 
 def _tell_stop(app: App, reason: str) -> None:

@@ -34,6 +34,7 @@ from pydantic_settings import SettingsError as UnreadableVariable
 from broker.address_settings import AddressSettings, GeneralAddressSettings, NodeSettings
 from broker.audit_settings import AuditSettings
 from broker.drain_settings import DrainSettings
+from broker.ha_settings import HaSettings
 from broker.http_settings import HttpSettings
 from broker.listener_settings import FIRST, ListenerSettings
 from broker.machine import LEAST
@@ -203,6 +204,7 @@ class Settings(GeneralAddressSettings):
     address_prefixes: list[Prefix] = Field(default_factory=lambda: list(PREFIXES))
     auto_create_max: Annotated[Number, Field(ge=0, lt=100_000)] = 50_000
 
+    ha: HaSettings = HaSettings()
     http: HttpSettings = HttpSettings()
     audit: AuditSettings = AuditSettings()
     drain: DrainSettings = DrainSettings()
@@ -297,6 +299,15 @@ class Settings(GeneralAddressSettings):
         return self
 
     @model_validator(mode="after")
+    def _group_has_a_store(self) -> Settings:
+        if self.ha.enabled and not self.store.startswith(POSTGRESQL):
+            raise ValueError(
+                f"ha.enabled = true, and store = {shown('store', self.store)}: brokers of a group"
+                f" share a store in PostgreSQL, {POSTGRESQL}USER@HOST/DATABASE"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _first_user_is_whole(self) -> Settings:
         passwords = [given for given in (self.password, self.password_file) if given is not None]
         if self.user is None and passwords:
@@ -380,6 +391,7 @@ def _told(error: ValidationError, places: Places) -> str:
 
 TABLES: Final[Mapping[str, type[BaseModel]]] = {
     "log": LogSettings,
+    "ha": HaSettings,
     "http": HttpSettings,
     "tls": TlsSettings,
     "oauth": OauthSettings,

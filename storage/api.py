@@ -24,6 +24,10 @@ class StoreError(Exception):
     """The store could not do as asked. Whether a batch was committed is not known."""
 
 
+class LeadershipError(StoreError):
+    """Another broker has the store, or may have it: this one must answer nothing any more."""
+
+
 class ContentError(StoreError):
     """A chunk is damaged or missing. The rest of the store can be relied on as before."""
 
@@ -112,6 +116,23 @@ class Store:
         StoreError if the copy cannot be made; the store continues to work.
         """
         raise StoreError(f"the store {self.name} cannot be backed up by the broker")
+
+    async def prepare(self) -> None:
+        """Connect, and check whether the store may be used, without changing anything in it."""
+
+    async def lead(self, told: Callable[[str, str], None]) -> None:
+        """Wait until no other broker of the group has the store, and take it.
+
+        `told` is called with the name of each broker that has it, and with what is wrong; one of
+        both may be empty. Stores without groups are taken by `open`.
+        """
+
+    def proof_us(self) -> int:
+        """Return the last moment, in µs of the steady clock, of which it is proved that it leads.
+
+        That is: no other broker can have the store within the group's `silence_ms` from then on.
+        """
+        return -1
 
     @abstractmethod
     async def open(self) -> None:

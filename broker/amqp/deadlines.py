@@ -23,6 +23,7 @@ class Deadlines:
     take any time (`docs/design/jms-clients.md` 13.10). `partial_ms` applies to a frame that has
     begun to arrive; further pieces do not move it. While the broker does not read (from `hold` to
     `release`) nothing can arrive, so `partial_ms` and the peer's idle time-out do not apply.
+    `heartbeat_ms` is the maximum time between two frames to the peer, 0 if it sets none.
     """
 
     def __init__(self, limits: Limits, now_ms: i64) -> None:
@@ -33,14 +34,14 @@ class Deadlines:
         self.last_output_ms: i64 = now_ms
         self._is_held = False
         self._limits: Final = limits
-        self._heartbeat_ms: i64 = 0
+        self.heartbeat_ms: i64 = 0
         self._idle_ms: i64 = 0
 
     def opened(self, peer_idle_time_out: i64) -> None:
         """Start both idle time-outs (2.4.5); the peer's is in ms, -1 if it has none."""
         self._idle_ms = self._limits.idle_time_out_ms
         if peer_idle_time_out > 0:
-            self._heartbeat_ms = max(HEARTBEAT_MIN_MS, peer_idle_time_out >> 1)
+            self.heartbeat_ms = max(HEARTBEAT_MIN_MS, peer_idle_time_out >> 1)
 
     def frame_begun(self, now_ms: i64) -> None:
         """Start the deadline of a frame of which a part has arrived."""
@@ -77,7 +78,7 @@ class Deadlines:
 
     def owes_heartbeat(self, now_ms: i64) -> bool:
         """Return whether to send an empty frame, before the peer's idle time-out expires."""
-        return self._heartbeat_ms > 0 and now_ms - self.last_output_ms >= self._heartbeat_ms
+        return self.heartbeat_ms > 0 and now_ms - self.last_output_ms >= self.heartbeat_ms
 
     def earliest(self) -> i64:
         """Return the earliest deadline of a connection that is not closing, or NO_DEADLINE."""
@@ -86,8 +87,8 @@ class Deadlines:
             found = earlier(found, self.partial_ms)
         if self._idle_ms > 0 and not self._is_held:
             found = earlier(found, self.last_input_ms + self._idle_ms)
-        if self._heartbeat_ms > 0:
-            found = earlier(found, self.last_output_ms + self._heartbeat_ms)
+        if self.heartbeat_ms > 0:
+            found = earlier(found, self.last_output_ms + self.heartbeat_ms)
         return found
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
@@ -50,7 +51,7 @@ def run(options: Mapping[str, str | None]) -> None:
     Exit the process with status 2 if the settings are wrong, 1 if the store or the address fails.
     """
     from broker.settings import SettingsError, load_settings
-    from storage.api import StoreError
+    from storage.api import LeadershipError, StoreError
 
     file = options.get("config") or os.environ.get(CONFIG_VARIABLE)
     chosen = {name: value for name, value in options.items() if name != "config"}
@@ -63,6 +64,10 @@ def run(options: Mapping[str, str | None]) -> None:
         _run_loop(load_server()(settings, file, load))
     except SettingsError as error:  # settings that are wrong only by the users file, for instance
         _fail(str(error), EXIT_USAGE)
+    except LeadershipError as error:
+        if not settings.ha.enabled:
+            _fail(str(error), EXIT_FAILURE)
+        _stand_by_anew(str(error))
     except StoreError as error:
         _fail(str(error), EXIT_FAILURE)
     except OSError as error:
@@ -93,6 +98,19 @@ def _run_loop(serving: Coroutine[None, None, None]) -> None:
         asyncio.run(serving)
     else:
         uvloop.run(serving)
+
+
+def _stand_by_anew(reason: str) -> NoReturn:
+    """Replace this process by a new one of the same command, which stands by.
+
+    A leader that was superseded has messages and locks in memory that are no longer so: it does not
+    go on with any of them.
+    """
+    print(f"jms-broker: {reason}: standing by", file=sys.stderr, flush=True)
+    sys.stdout.flush()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)  # the last one ignored them at its end
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - no shell is needed
 
 
 def _fail(text: str, status: int) -> NoReturn:

@@ -14,6 +14,8 @@ from starlette.routing import Route
 from broker.http.site import Site
 from broker.management.request import BUSY
 
+PROBES: Final = ("/livez", "/readyz", "/startupz")
+
 NO_STORE: Final = {"cache-control": "no-store"}
 
 
@@ -25,11 +27,8 @@ class Probes:
 
     def routes(self) -> list[Route]:
         """Return the routes of the probes."""
-        return [
-            Route("/livez", self._alive),
-            Route("/readyz", self._ready),
-            Route("/startupz", self._started),
-        ]
+        handlers = (self._alive, self._ready, self._started)
+        return [Route(path, handler) for path, handler in zip(PROBES, handlers, strict=True)]
 
     async def _alive(self, request: Request) -> Response:  # noqa: ARG002 - as starlette calls it
         """Respond `ok`: the event loop runs. Says nothing about the store."""

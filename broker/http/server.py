@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, final
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from broker.http.access import Access
 from broker.http.admission import Displacements
@@ -192,7 +193,7 @@ class HttpServer:
     def _config(self) -> uvicorn.Config:
         settings = self._settings
         return uvicorn.Config(
-            ShortHeads(self._application, settings.head_bytes_max),
+            ShortHeads(self._answering(), settings.head_bytes_max),
             interface="asgi3",
             # uvicorn expects a class, and only calls it
             http=partial(HttpConnection, crowded=self._crowded),  # type: ignore[arg-type]
@@ -208,6 +209,16 @@ class HttpServer:
             timeout_graceful_shutdown=FAREWELL_S,
             h11_max_incomplete_event_size=settings.head_bytes_max,
         )
+
+    def _answering(self) -> ASGIApp:
+        """Return the application; of a leader, one that is silent while another may lead."""
+        tenure = self._container.tenure
+        if tenure is None:
+            return self._application
+        # a broker without a group is spared the module
+        from broker.http.leader_answers import LeaderAnswers
+
+        return LeaderAnswers(self._application, tenure)
 
     def _crowded(self, source: str) -> None:
         """Count a connection dropped because of a limit, and log a notice if one is due."""

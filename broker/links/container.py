@@ -54,6 +54,7 @@ from broker.security.entrance import Entrance
 from broker.security.identity import Identity
 from broker.security.resources import CLIENT_ID, Resource
 from broker.stats import Stats
+from broker.tenure import Tenure
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
@@ -95,7 +96,7 @@ class Container:
     `receiving` is the connection whose input is processed right now, None between two.
     `touched` are connections with output to write. `audit`, which is off unless it is replaced at
     the start, records what others than peers report. `contents` is None if the store keeps no large
-    bodies, `service` while the broker answers no requests.
+    bodies, `service` while the broker answers no requests, `tenure` unless it leads a group.
     """
 
     def __init__(
@@ -139,6 +140,7 @@ class Container:
         self.user_limits: Final = UserLimitChecks(self)
         self.login_expiries: Final = LoginExpiries(self)
         self.drain: Final = Drain(self)
+        self.tenure: Tenure | None = None
         self._peers: Final[dict[str, list[Peer]]] = {}
         self._links: Final[dict[tuple[str, str, bool], LinkRegistration]] = {}
         self._next_peer: i64 = 0
@@ -361,7 +363,13 @@ class Container:
     # -- work
 
     def run_round(self) -> None:
-        """Run a round: dispatch, commit and write until nothing more can be done now."""
+        """Run a round: dispatch, commit and write until nothing more can be done now.
+
+        Do nothing while another broker may lead.
+        """
+        tenure = self.tenure
+        if tenure is not None and tenure.is_over():
+            return
         self.router.credit_policy.store_backpressure.look(self.journal.unwritten_memory())
         disk_guard = self.router.credit_policy.disk_guard
         if disk_guard is not None:
@@ -376,6 +384,8 @@ class Container:
                 if not self.router.context.rounds.woken:
                     break
                 continue
+            if tenure is not None and tenure.is_over():
+                return
             now_ms = self.clock.now_ms()
             touched = self.touched
             self.touched = []

@@ -1,4 +1,4 @@
-"""What the broker reports to its operator: of connections, and of what happens in routing."""
+"""The reports of the broker to its operator: on connections, and on events in routing."""
 
 from __future__ import annotations
 

@@ -124,6 +124,7 @@ class Listeners:
         for one in settings:
             container.stats.listener(one.name)  # so that metrics show it before its first client
         self.connections: Final[set[SocketProtocol]] = set()
+        self.is_frozen = False
         self._timer: LoopTimer | None = None
         self._tls_watch: asyncio.TimerHandle | None = None
 
@@ -171,6 +172,23 @@ class Listeners:
         for connection in open_now:
             connection.cut()
         return len(open_now)
+
+    def freeze(self) -> None:
+        """Read from no connection, including new ones, until `thaw`."""
+        self.is_frozen = True
+        for connection in self.connections:
+            connection.freeze()
+
+    def thaw(self) -> None:
+        """Read from all connections again."""
+        self.is_frozen = False
+        for connection in self.connections:
+            connection.thaw()
+
+    def beat(self, now_ms: int) -> None:
+        """Send the empty frames that are due."""
+        for connection in self.connections:
+            connection.beat(now_ms)
 
     async def close(self, patience_s: float) -> None:
         """Wait `patience_s` for clients to leave, and cut off the rest. No timer fires later."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, cast
 
+from broker.amqp.frames import EMPTY_FRAME
 from broker.links.peer import Peer
 from broker.links.transport import Transport
 from broker.listener_settings import ListenerSettings
@@ -32,6 +33,9 @@ class SocketProtocol(asyncio.Protocol, Transport):
 
     `client` is the client's address if a proxy has stated it, None for that of the socket.
     """
+
+    _beat_ms = 0
+    """The time of the last output, or of the last empty frame since `freeze`."""
 
     def __init__(self, listeners: Listeners, listener: ListenerSettings) -> None:
         self._listeners = listeners
@@ -59,6 +63,8 @@ class SocketProtocol(asyncio.Protocol, Transport):
         self._transport = transport
         listeners.connections.add(self)
         self._peer = Peer(container, self, entrance)
+        if listeners.is_frozen:
+            self.freeze()
 
     def data_received(self, data: bytes) -> None:
         if self._peer is not None:
@@ -126,6 +132,29 @@ class SocketProtocol(asyncio.Protocol, Transport):
         if self._transport is not None:
             self._transport.abort()
             self.connection_lost(None)
+
+    # -- while it is not proved that this broker leads its group
+
+    def freeze(self) -> None:
+        """Read nothing more."""
+        if self._peer is not None:
+            self._peer.hold_input()
+            self._beat_ms = int(self._peer.connection.times.last_output_ms)
+
+    def thaw(self) -> None:
+        """Read again; `freeze` has been called before."""
+        if self._peer is not None:
+            self._peer.release_input()
+
+    def beat(self, now_ms: int) -> None:
+        """Send an empty frame if one is due; all other output waits."""
+        peer = self._peer
+        if peer is None or not peer.is_live():
+            return
+        pause_ms = int(peer.connection.times.heartbeat_ms)
+        if pause_ms > 0 and now_ms - self._beat_ms >= pause_ms:
+            self._beat_ms = now_ms
+            self.write([EMPTY_FRAME])
 
     def _cancel_stall(self) -> None:
         if self._stalled is not None:

@@ -156,21 +156,16 @@ def read(connection: Connection, content: int, index: int) -> bytes:
     return bytes(row.data)
 
 
-def sweep(connection: Connection, chunks: Chunks) -> bool:
-    """Delete some chunks of unused contents. Return whether more are left.
+def sweep(connection: Connection, content: int) -> bool:
+    """Delete some chunks of an unused content. Return whether none is left.
 
     Never called within a commit.
     """
-    garbage = chunks.uses.garbage
-    if not garbage:
-        return False
-    first = garbage[0] * CHUNKS_MAX
+    first = content * CHUNKS_MAX
     some = select(CHUNK.c.number).where(CHUNK.c.number.between(first, first + CHUNKS_MAX - 1))
     some = some.order_by(CHUNK.c.number).limit(SWEPT_AT_ONCE)
     done = connection.execute(delete(CHUNK).where(CHUNK.c.number.in_(some)))
-    if done.rowcount < SWEPT_AT_ONCE:
-        del garbage[0]
-    return bool(garbage)
+    return done.rowcount < SWEPT_AT_ONCE
 
 
 def _present(connection: Connection) -> list[int]:

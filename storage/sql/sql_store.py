@@ -82,9 +82,9 @@ class SqlStore(Store):
         called twice. Raise StoreError if it cannot be done.
         """
 
-    def _at_once(self, connection: Connection, work: Callable[[Connection], None]) -> None:
-        """Do `work`, a part of work for `_run` that writes many rows."""
-        work(connection)
+    @abstractmethod
+    def _at_once(self, connection: Connection, work: Callable[[Connection], T]) -> T:
+        """Do `work`, a part of work for `_run` that writes, in one transaction."""
 
     def _take_up(self, connection: Connection) -> None:
         """Load the index of the stored rows, and mark the store as in use."""
@@ -165,4 +165,13 @@ class SqlStore(Store):
         return await self._run(partial(chunks.read, content=content, index=index))
 
     async def sweep(self) -> bool:
-        return await self._run(partial(chunks.sweep, chunks=self._index.chunks))
+        return await self._run(self._sweep)
+
+    def _sweep(self, connection: Connection) -> bool:
+        """Delete some chunks of the first unused content. Return whether there are more."""
+        garbage = self._index.chunks.uses.garbage
+        if garbage:
+            is_swept = self._at_once(connection, partial(chunks.sweep, content=garbage[0]))
+            if is_swept:
+                del garbage[0]
+        return bool(garbage)

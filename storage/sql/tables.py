@@ -248,5 +248,7 @@ MARK: Final = Table(
     METADATA,
     Column("name", String, primary_key=True),
     Column("value", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=True),
 )
-"""Numbers by name, such as the highest reserved message number."""
+"""Numbers by name, such as the highest reserved message number. `epoch` is used for one of them
+only: `storage.sql.postgresql.epoch`."""

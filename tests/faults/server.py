@@ -25,6 +25,9 @@ STOP_S: Final = 15.0
 
 LINES_KEPT: Final = 200
 
+STANDBY: Final = "standby of "
+"""Beginning of the line by which a broker says that another one of its group leads."""
+
 SQLITE: Final = "sqlite:///"
 DEFAULT_STORE: Final = "sqlite:///data/store.db"
 
@@ -80,6 +83,8 @@ class Server:
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
+        self.stands_by: Final = asyncio.Event()
+        """Set while it stands by: after the line that says so, until it is ready."""
 
     async def start(self, *, within: Sequence[str] = ()) -> None:
         """Start the broker as a child of the program `within`, and wait until it is ready."""
@@ -90,6 +95,7 @@ class Server:
         """Start the broker, and do not wait for it."""
         self._started_at = time.monotonic()
         self._ready.clear()
+        self.stands_by.clear()
         self.pid = 0
         self._process = await asyncio.create_subprocess_exec(
             *within,
@@ -120,9 +126,13 @@ class Server:
         async for line in process.stdout:
             text = line.decode(errors="replace").rstrip()
             self.lines.append(text)
+            if text.startswith(STANDBY):
+                self._ready.clear()
+                self.stands_by.set()
             if ready := READY.match(text):
                 self.port = urlsplit(ready["url"]).port or 0
                 self.pid = int(ready["pid"])
+                self.stands_by.clear()
                 self._ready.set()
 
     # -- its end

@@ -111,9 +111,8 @@ class Doorman(Authenticator):
         return self.identity(identity.user)
 
     def identity(self, user: str) -> Identity:
-        return Identity(
-            user, roles=frozenset({ADMIN if user in self.administrators else APPLICATION})
-        )
+        role = ADMIN if user in self.administrators else APPLICATION
+        return Identity(user, roles=frozenset({role}))
 
     def authenticate(self, peer: Peer, mechanism: str, response: bytes) -> None:
         self.waiting.append((peer, mechanism, response))

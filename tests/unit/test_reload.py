@@ -41,6 +41,7 @@ NEED_RESTART = {
         "hold_ms",
         "store_loss_grace_ms",
         "disk_free_min",
+        "ha",
         "http",
         "audit",
         "authenticator",

@@ -40,7 +40,7 @@ WITHOUT_DEFAULT = {
 """Settings for which config/broker.toml shows an example or a description, not the default."""
 
 TABLES = {
-    *("log", "http", "audit", "drain", "tracing", "listener", "tls", "oauth"),
+    *("log", "http", "audit", "drain", "tracing", "listener", "tls", "oauth", "ha"),
     *("address", "queue", "topic"),
 }
 

@@ -7,22 +7,22 @@ sync. Many messages are copied (COPY).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
+from sqlalchemy.exc import SQLAlchemyError
 
-from storage.api import StoreError
+from storage.api import LeadershipError, StoreError
 from storage.sql.index import Changes, Row
+from storage.sql.postgresql.epoch import COUNT_BATCH, is_over
+from storage.sql.rows import UnreadableError
 from storage.sql.segments.segments import SegmentChanges
 from storage.sql.statements import CHANGE_BODY, Texts
 
 VERSION: Final = 150000
 """Oldest version of the server that is accepted, in the format of `server_version_num`."""
-
-COMMITS: Final = "commits"
-"""Mark with the number of the last batch: it shows whether a commit without answer succeeded."""
 
 CONNECT_TIMEOUT_S: Final = 5.0
 
@@ -41,6 +41,8 @@ SETTINGS: Final = {
     "enable_seqscan": "off",
     "jit": "off",
 }
+
+NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 STATEMENT_BYTES_MAX: Final = 16 * 1024 * 1024
 """Maximum bytes of bodies in one statement. More are streamed (COPY): a value cannot be 1 GB."""
@@ -65,16 +67,17 @@ changed AS (
     WHERE segment.number = new.number
 ),
 filled AS (INSERT INTO body SELECT * FROM unnest($5::bigint[], $6::bytea[], $7::bytea[])),
-counted AS (UPDATE mark SET value = $8 WHERE name = '{COMMITS}')
+counted AS ({COUNT_BATCH.format(number="$8::bigint", epoch="$12::bigint")})
 INSERT INTO segment SELECT * FROM unnest($9::bigint[], $10::bigint[], $11::bytea[])
 """  # noqa: S608 - nothing of a peer's is in it
 """Parameters of a batch: numbers of removed segments; columns of changed segments; columns of new
-bodies; the number of the batch; columns of new segments."""
+bodies; the number of the batch; columns of new segments; the epoch."""
 
 PASSING: Final = frozenset(
     {
         "25006",  # read-only: a standby, for now
         "25P03",  # the broker was too slow in a transaction
+        "26000",  # DISCARD ALL: its prepared statements are gone, and the lock perhaps, too
         "40001",
         "40P01",
         "53300",  # too many connections
@@ -100,6 +103,19 @@ ADVICE: Final = {
 
 class AwayError(Exception):
     """The database cannot be used now, but may soon."""
+
+
+FAILURES: Final = (
+    OSError,
+    TimeoutError,
+    AwayError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    SQLAlchemyError,
+    UnreadableError,
+)
+"""The errors that a failure of the database, or of the connection to it, raises."""
 
 
 class Facts:
@@ -176,13 +192,18 @@ def name_of(url: str) -> str:
     return f"postgresql://{plain.rpartition('@')[2]}"
 
 
-async def connect(url: str, application: str) -> asyncpg.Connection:
-    """Return a new session with the settings of this file. Raise StoreError if `url` is invalid."""
+async def connect(
+    url: str, application: str, more: Mapping[str, str] = NO_SETTINGS
+) -> asyncpg.Connection:
+    """Return a new session with the settings of this file, and `more` instead of some of them.
+
+    Raise StoreError if `url` is invalid.
+    """
     try:
         return await asyncpg.connect(
             url,
             timeout=CONNECT_TIMEOUT_S,
-            server_settings=SETTINGS | {"application_name": application},
+            server_settings=SETTINGS | {"application_name": application} | dict(more),
         )
     except ValueError:  # its text may quote the password
         raise StoreError(
@@ -208,7 +229,9 @@ def columns_of(rows: Sequence[Row], width: int) -> list[Sequence[object]]:
     return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
-async def write_plain(statement: PreparedStatement, changes: Changes, number: int) -> None:
+async def write_plain(
+    statement: PreparedStatement, changes: Changes, *, number: int, epoch: int
+) -> None:
     """Write and commit a batch that `is_plain`; `statement` is `PLAIN`, prepared."""
     segments = changes.segments
     await statement.fetch(
@@ -217,16 +240,15 @@ async def write_plain(statement: PreparedStatement, changes: Changes, number: in
         *columns_of(segments.bodies, 3),
         number,
         *columns_of(segments.segments, 3),
+        epoch,
     )
 
 
 async def write(
-    session: asyncpg.Connection, texts: Texts, changes: Changes, *, number: int
+    session: asyncpg.Connection, texts: Texts, changes: Changes, *, number: int, epoch: int
 ) -> None:
     """Write and commit any batch."""
-    await session.execute(
-        f"BEGIN; UPDATE mark SET value = {number} WHERE name = '{COMMITS}'"  # noqa: S608
-    )
+    await session.execute(f"BEGIN; {COUNT_BATCH.format(number=number, epoch=epoch)}")
     for statement, rows in changes.statements:
         await session.executemany(texts.of(statement), rows)
     await _write_segments(session, texts, changes.segments)
@@ -272,11 +294,18 @@ def is_passing(error: BaseException) -> bool:
     return code in PASSING or code.startswith("08")
 
 
+def taken_over(name: str) -> LeadershipError:
+    """Return the error of a store that another broker has opened meanwhile."""
+    return LeadershipError(f"the store {name} has been taken over by another broker meanwhile")
+
+
 def explained(error: BaseException, name: str) -> StoreError:
     """Return `error` as a StoreError, with advice to the operator if there is any."""
     cause = cause_of(error)
     if isinstance(cause, StoreError):
         return cause
+    if is_over(cause):
+        return taken_over(name)
     said = str(cause) or type(cause).__name__
     advice = ADVICE.get(getattr(cause, "sqlstate", None) or "")
     return StoreError(f"the store {name} failed: {said}" + (f" ({advice})" if advice else ""))

@@ -1,14 +1,15 @@
 """One session with PostgreSQL: it holds the lock of the store for as long as it lives.
 
 The session that writes is the one that holds the lock, so no broker can commit without the lock:
-if a session is lost, its transaction is over before another session can get the lock.
+if a session is lost, its transaction is over before another session can get the lock. Besides,
+whatever it writes is written in one epoch only (`epoch.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, TypeVar, final
 
 import asyncpg
@@ -20,6 +21,8 @@ from sqlalchemy.pool import NullPool
 from storage.api import StoreError
 from storage.sql.index import Changes
 from storage.sql.postgresql import postgres
+from storage.sql.postgresql.epoch import BEGIN_EPOCH, CHECK_EPOCH, LEADS
+from storage.sql.postgresql.lock import HOLDER, TRY_LOCK
 from storage.sql.postgresql.postgres import AwayError
 from storage.sql.statements import Texts
 
@@ -29,19 +32,6 @@ LOCK_ATTEMPTS: Final = 15
 LOCK_PAUSE_S: Final = 0.1
 """Seconds between two attempts: the session of a killed broker ends a moment after the broker."""
 
-KEY: Final = "hashtextextended('jms-broker ' || coalesce(current_schema(), ''), 0)"
-"""SQL for the key of the lock: there is one store per schema."""
-
-TRY_LOCK: Final = f"SELECT pg_try_advisory_lock({KEY})"
-
-HOLDER: Final = f"""
-SELECT lock.pid, activity.application_name, coalesce(host(activity.client_addr), 'this host')
-FROM pg_locks AS lock LEFT JOIN pg_stat_activity AS activity USING (pid)
-WHERE lock.locktype = 'advisory' AND lock.granted AND lock.objsubid = 1
-AND lock.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-AND (lock.classid::bigint << 32 | lock.objid::bigint) = {KEY}
-"""  # noqa: S608
-
 REPLICATION_IN_DOUBT: Final = frozenset({"01000", "57P01"})
 """Codes of the warnings to a commit that may not have reached the standby."""
 
@@ -50,9 +40,12 @@ REPLICATION_IN_DOUBT: Final = frozenset({"01000", "57P01"})
 class Session:
     """A session that is open after `connect`, until `close` or `drop`."""
 
-    def __init__(self, url: str, application: str) -> None:
+    def __init__(
+        self, url: str, application: str, settings: Mapping[str, str] = postgres.NO_SETTINGS
+    ) -> None:
         self._url: Final = url
-        self._application: Final = application
+        self.application: Final = application
+        self._settings: Final = settings
         self._engine: Final = create_async_engine(
             "postgresql+asyncpg://",
             async_creator=self._connect,
@@ -64,9 +57,12 @@ class Session:
         self._plain: PreparedStatement | None = None
         self._texts: Texts | None = None
         self._warning = ""
+        self._is_replicated = False
+        self.epoch = 0
+        """The epoch in which this session writes."""
 
     async def _connect(self) -> asyncpg.Connection:
-        self._raw = await postgres.connect(self._url, self._application)
+        self._raw = await postgres.connect(self._url, self.application, self._settings)
         return self._raw
 
     async def connect(self) -> None:
@@ -114,7 +110,7 @@ class Session:
             if await self.raw.fetchval(TRY_LOCK):
                 return True
             for pid, application, _host in await self.raw.fetch(HOLDER):
-                if application == self._application:
+                if application == self.application:
                     await self.raw.fetchval("SELECT pg_terminate_backend($1)", pid)
             await asyncio.sleep(LOCK_PAUSE_S)
         return False
@@ -127,6 +123,31 @@ class Session:
         pid, application, host = rows[0]
         return f"{application or 'a session of another user'} from {host} (its session is {pid})"
 
+    async def begin_epoch(self) -> int:
+        """Begin the next epoch; return the number of the last batch of those before.
+
+        Raise AwayError if the epoch may not have reached the standby.
+        """
+        self._warning = ""
+        row = await self.raw.fetchrow(BEGIN_EPOCH)
+        self._check_warning()
+        assert row is not None
+        self.epoch = row["epoch"]
+        return int(row["value"])
+
+    async def leads(self) -> bool:
+        """Return whether this session still holds the lock, in the epoch that lasts.
+
+        If the server is to wait for a standby server, ask by a commit: a primary that was left
+        behind would answer a mere question.
+        """
+        if self._is_replicated:
+            await self.raw.execute(CHECK_EPOCH.format(epoch=self.epoch))
+        row = await self.raw.fetchrow(LEADS, self.epoch)
+        assert row is not None
+        self._is_replicated = row["is_replicated"]
+        return bool(row["leads"])
+
     # -- work
 
     async def run(self, work: Callable[[Connection], T]) -> T:
@@ -135,19 +156,16 @@ class Session:
         return await self._core.run_sync(work)
 
     async def in_transaction(self, work: Callable[[Connection], T]) -> T:
-        """Call `work` like `run`, in one transaction.
+        """Call `work` like `run`, in one transaction, which fails in an epoch that is over.
 
         Raise AwayError if its commit may not have reached the standby.
         """
-        await self.raw.execute("BEGIN")
+        await self.raw.execute(f"BEGIN; {CHECK_EPOCH.format(epoch=self.epoch)}")
         result = await self.run(work)
-        await self._finish("COMMIT")
-        return result
-
-    async def _finish(self, commit: str) -> None:
         self._warning = ""
-        await self.raw.execute(commit)
+        await self.raw.execute("COMMIT")
         self._check_warning()
+        return result
 
     def _check_warning(self) -> None:
         if self._warning:
@@ -162,9 +180,9 @@ class Session:
         if postgres.is_plain(changes):
             if self._plain is None:
                 self._plain = await self.raw.prepare(postgres.PLAIN)
-            await postgres.write_plain(self._plain, changes, number)
+            await postgres.write_plain(self._plain, changes, number=number, epoch=self.epoch)
         else:
-            await postgres.write(self.raw, self.texts, changes, number=number)
+            await postgres.write(self.raw, self.texts, changes, number=number, epoch=self.epoch)
         self._check_warning()
 
     # -- the end

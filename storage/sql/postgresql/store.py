@@ -3,7 +3,7 @@
 A batch is converted to rows once; they are written under the batch's number, which the same
 transaction stores in the mark `commits`. If no answer arrives, a new session reads that mark:
 either the batch is there, or it is written again. The lock of the store is lost with the session,
-and the mark `owner` shows whether another broker had the lock meanwhile.
+and the mark `owner` shows whether another broker had the lock meanwhile: each begins an epoch.
 """
 
 from __future__ import annotations
@@ -15,29 +15,26 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar, final
 
-import asyncpg
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
 
-from storage.api import StoreError
+from storage.api import LeadershipError, StoreError
 from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
 from storage.sql import contents, events
 from storage.sql.contents import IN_USE
 from storage.sql.index import Changes
 from storage.sql.postgresql import postgres
-from storage.sql.postgresql.postgres import COMMITS, AwayError
+from storage.sql.postgresql.epoch import CHECK_EPOCH, COMMITS, OWNER
+from storage.sql.postgresql.leadership import PING_S, Group, Witness, wait_for_lock
+from storage.sql.postgresql.postgres import AwayError
 from storage.sql.postgresql.session import Session, application_name
 from storage.sql.reading import learn
-from storage.sql.rows import UnreadableError
 from storage.sql.schema import bring_up_to_date
 from storage.sql.sql_store import SqlStore
 from storage.sql.statements import Texts
+from storage.steady_clock import steady_us
 
 T = TypeVar("T")
-
-OWNER: Final = "owner"
-"""Mark that every broker raises by one when it opens the store."""
 
 GRACE_MS: Final = 30_000
 """Milliseconds that a lost database has to come back, by default."""
@@ -53,35 +50,32 @@ PLENTY: Final = 2**62
 ASK_EVERY_S: Final = 5.0
 """Seconds between two checks of whether an idle session is alive, and timeout of each check."""
 
-FAILURES: Final = (
-    OSError,
-    TimeoutError,
-    AwayError,
-    asyncpg.PostgresError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    SQLAlchemyError,
-    UnreadableError,
-)
-
 
 @final
 class PostgresStore(SqlStore):
     """A store in one schema of a database. After a permanent error nothing more is committed."""
 
-    def __init__(self, url: str, *, grace_ms: int = GRACE_MS) -> None:
+    def __init__(self, url: str, *, grace_ms: int = GRACE_MS, group: Group | None = None) -> None:
         """Prepare a store, without connecting. A lost database has `grace_ms` to come back."""
         super().__init__()
         self._url: Final = url
         self._name: Final = postgres.name_of(url)
         self._grace_s: Final = grace_ms / 1000
-        self._application: Final = application_name(os.getpid())
+        self._group: Final = group
+        self._application: Final = (
+            application_name(os.getpid()) if group is None else group.application
+        )
+        self._session_settings: Final = (
+            postgres.NO_SETTINGS if group is None else group.session_settings
+        )
+        self._witness: Final = None if group is None else Witness(url)
+        self._proof_us = -1
         self._turn: Final = asyncio.Lock()
         self._session: Session | None = None
         self._when_failed: Callable[[StoreError], None] | None = None
         self._returning: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
-        self._owner = 0
+        self._epoch = 0
         self._number = 0
         self._closing = False
         self._waits_since = 0.0
@@ -99,38 +93,67 @@ class PostgresStore(SqlStore):
 
     # -- open and close
 
+    async def prepare(self) -> None:
+        try:
+            self._session = await self._connected()
+        except postgres.FAILURES as error:
+            raise self._fail(error) from None
+
+    async def lead(self, told: Callable[[str, str], None]) -> None:
+        """Wait for the lock, connecting again where the connection is lost, and begin an epoch."""
+        while self._epoch == 0:
+            try:
+                await self._lead(told)
+            except postgres.FAILURES as error:
+                if not postgres.is_passing(error):
+                    raise self._fail(error) from None
+                told("", str(postgres.explained(error, self._name)))
+                await asyncio.sleep(RETRY_PAUSE_S)
+
+    async def _lead(self, told: Callable[[str, str], None]) -> None:
+        session = self._session
+        if session is None or not session.is_open:
+            session = self._session = await self._connected()
+        if self._group is None:
+            await self._lock(session)
+        else:
+            await wait_for_lock(session, self._group, told)
+        await session.run(bring_up_to_date)
+        # committed before anything is read: a broker that led before writes no more
+        self._number = await session.begin_epoch()
+        self._epoch = session.epoch
+
     async def open(self) -> None:
         try:
-            self._session = await self._opened()
-            await self._session.run(bring_up_to_date)
-            await self._session.in_transaction(self._load)
-        except FAILURES as error:
+            if self._epoch == 0:
+                await self._lead(_tell_nobody)
+            session = self._ready()
+            sent_us = steady_us()
+            await session.in_transaction(self._take_up)
+            self._proof_us = sent_us
+        except postgres.FAILURES as error:
             if self._session is not None:
                 self._session.drop()
             raise self._fail(error) from None
-        self._watch(self._session)
+        self._watch(session)
         self._asking = asyncio.get_running_loop().create_task(self._ask())
 
-    async def _opened(self) -> Session:
-        """Return a new session that holds the lock. Raise StoreError if another broker has it."""
-        session = Session(self._url, self._application)
+    async def _connected(self) -> Session:
+        """Return a new session."""
+        session = Session(self._url, self._application, self._session_settings)
         try:
             await session.connect()
-            if await session.lock():
-                return session
-            raise StoreError(
-                f"the store {self._name} is in use by {await session.holder()}; stop that one first"
-            )
         except BaseException:
             session.drop()
             raise
+        return session
 
-    def _load(self, connection: Connection) -> None:
-        self._take_up(connection)
-        self._owner = contents.mark(connection, OWNER) + 1
-        self._number = contents.mark(connection, COMMITS)
-        for name, value in ((OWNER, self._owner), (COMMITS, self._number)):
-            contents.set_mark(connection, name, value)
+    async def _lock(self, session: Session) -> None:
+        """Take the lock. Raise StoreError if another broker has it."""
+        if not await session.lock():
+            raise StoreError(
+                f"the store {self._name} is in use by {await session.holder()}; stop that one first"
+            )
 
     def _watch(self, session: Session) -> None:
         """Have `session` replaced if it ends while no work uses it."""
@@ -141,18 +164,21 @@ class PostgresStore(SqlStore):
         session = self._session
         if session is None:
             return
-        if self._turn.locked():  # by work that waits for a database that is away
-            session.drop()
+        if self._failure is not None or self._turn.locked():
+            session.drop()  # work may wait for a database that is away
+        is_loaded = self._asking is not None
         tasks = [task for task in (self._returning, self._asking) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._witness is not None:
+            self._witness.drop()
         try:
-            if self._failure is None and session.is_open:
+            if is_loaded and self._failure is None and session.is_open:
                 done = partial(contents.set_mark, name=IN_USE, value=0)
                 await session.in_transaction(done)
             await session.close()
-        except FAILURES as error:
+        except postgres.FAILURES as error:
             raise self._fail(error) from None
         finally:
             session.drop()
@@ -186,7 +212,7 @@ class PostgresStore(SqlStore):
             self._waits_since = asyncio.get_running_loop().time()
             try:
                 await self._write(session, changes)
-            except FAILURES as error:
+            except postgres.FAILURES as error:
                 await self._return(error, changes)
             self._waits_since = 0.0
             self._committed(batch)
@@ -195,10 +221,12 @@ class PostgresStore(SqlStore):
         """Write a batch. Drop the session if it does not answer in time; never cancel the write."""
         loop = asyncio.get_running_loop()
         limit = loop.call_later(self._grace_s, session.drop)
+        sent_us = steady_us()
         try:
             await session.write(changes, self._number)
         finally:
             limit.cancel()
+        self._proof_us = max(self._proof_us, sent_us)
 
     # -- a session that is lost
 
@@ -208,18 +236,35 @@ class PostgresStore(SqlStore):
             self._returning = asyncio.get_running_loop().create_task(self._replace(session))
 
     async def _ask(self) -> None:
-        """Check the idle session regularly, to find a dead connection before a commit needs it."""
-        loop = asyncio.get_running_loop()
+        """Check the idle session regularly, to find a dead one before a commit needs it.
+
+        A session that no longer holds the lock counts as dead.
+        """
         while self._failure is None:
-            await asyncio.sleep(ASK_EVERY_S)
+            await asyncio.sleep(ASK_EVERY_S if self._group is None else PING_S)
+            session = self._session
+            if session is None or not session.is_open:
+                continue
+            if self._witness is not None and self._turn.locked():
+                sent_us = steady_us()
+                if await self._witness.sees(session):
+                    self._proof_us = max(self._proof_us, sent_us)
+                continue
             async with self._turn:
-                session = self._session
-                if session is None or not session.is_open:
-                    continue
-                limit = loop.call_later(ASK_EVERY_S, session.drop)
-                with suppress(*FAILURES):  # if it has ended, its termination listener replaces it
-                    await session.raw.execute("SELECT 1")
-                limit.cancel()
+                await self._ping(session)
+
+    async def _ping(self, session: Session) -> None:
+        limit = asyncio.get_running_loop().call_later(ASK_EVERY_S, session.drop)
+        sent_us = steady_us()
+        with suppress(*postgres.FAILURES):  # if it has ended, its termination listener replaces it
+            if await session.leads():
+                self._proof_us = max(self._proof_us, sent_us)
+            else:
+                session.drop()  # the next one gets the lock, or finds who has it
+        limit.cancel()
+
+    def proof_us(self) -> int:
+        return self._proof_us
 
     async def _replace(self, lost: Session) -> None:
         async with self._turn:
@@ -243,28 +288,31 @@ class PostgresStore(SqlStore):
                 await self._take_over(changes)
             except StoreError as refused:
                 raise self._fail(refused) from None
-            except FAILURES as again:
+            except postgres.FAILURES as again:
                 error = again
             else:
                 return
             if loop.time() >= deadline:
                 break
             await asyncio.sleep(RETRY_PAUSE_S)
+        if self._group is not None and postgres.is_passing(error):
+            error = LeadershipError(str(postgres.explained(error, self._name)))
         raise self._fail(error) from None
 
     async def _take_over(self, changes: Changes | None) -> None:
         """Replace the session by a new one, and write `changes` unless they are there already."""
         if self._session is not None:
             self._session.drop()
-        session = Session(self._url, self._application)
+        session = Session(self._url, self._application, self._session_settings)
+        session.epoch = self._epoch
         limit = asyncio.get_running_loop().call_later(self._grace_s, session.drop)
         try:
             await session.connect()
             # the last session's transaction is over once this one has the lock
             if not await session.lock():
-                await self._check_owner(session)
+                await self._check_epoch(session)
                 raise AwayError(f"it is in use by {await session.holder()}")
-            await self._check_owner(session)
+            await self._check_epoch(session)
             number = await session.run(partial(contents.mark, name=COMMITS))
             if changes is not None and number == self._number - 1:
                 await self._write(session, changes)
@@ -283,12 +331,10 @@ class PostgresStore(SqlStore):
         self._session = session
         self._watch(session)
 
-    async def _check_owner(self, session: Session) -> None:
-        owner = await session.run(partial(contents.mark, name=OWNER))
-        if owner != self._owner:
-            raise StoreError(
-                f"the store {self._name} has been taken over by another broker meanwhile"
-            )
+    async def _check_epoch(self, session: Session) -> None:
+        """Raise StoreError if another broker has begun an epoch since this one did."""
+        if await session.run(partial(contents.mark, name=OWNER)) != self._epoch:
+            raise postgres.taken_over(self._name)
 
     # -- reading
 
@@ -302,12 +348,25 @@ class PostgresStore(SqlStore):
     async def _asked(self, work: Callable[[Connection], T]) -> T:
         try:
             return await self._ready().run(work)
-        except FAILURES as error:
+        except postgres.FAILURES as error:
             await self._return(error, None)
         try:
             return await self._ready().run(work)
-        except FAILURES as again:
+        except postgres.FAILURES as again:
             raise self._fail(again) from None
+
+    def _at_once(self, connection: Connection, work: Callable[[Connection], T]) -> T:
+        """Do `work` in one transaction, which fails in an epoch that is over."""
+        connection.exec_driver_sql("BEGIN")
+        try:
+            connection.exec_driver_sql(CHECK_EPOCH.format(epoch=self._epoch))
+            result = work(connection)
+        except BaseException:
+            with suppress(*postgres.FAILURES):  # the session may have ended
+                connection.exec_driver_sql("ROLLBACK")
+            raise
+        connection.exec_driver_sql("COMMIT")
+        return result
 
     async def events(self, query: EventQuery) -> EventPage:
         return await self._run(partial(events.load, query=query))
@@ -317,3 +376,7 @@ class PostgresStore(SqlStore):
 
     async def event_bounds(self) -> tuple[int, int]:
         return await self._run(events.bounds)
+
+
+def _tell_nobody(leader: str, obstacle: str) -> None:
+    """Ignore who leads: a broker without a group does not wait for that."""

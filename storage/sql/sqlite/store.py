@@ -201,16 +201,17 @@ class SqliteStore(SqlStore):
         self._checkpoint()  # so that the next write begins the log anew, not grows it
         return True
 
-    def _at_once(self, connection: Connection, work: Callable[[Connection], None]) -> None:
+    def _at_once(self, connection: Connection, work: Callable[[Connection], T]) -> T:
         """Do `work` in one transaction: one sync for all rows."""
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         try:
-            work(connection)
+            result = work(connection)
         except BaseException:
             with suppress(SQLAlchemyError):  # on a full disk SQLite has rolled back already
                 connection.exec_driver_sql("ROLLBACK")
             raise
         connection.exec_driver_sql("COMMIT")
+        return result
 
     def _opened(self) -> Connection:
         if self._connection is None:

@@ -185,6 +185,7 @@ NO_LIMITS: Final = {
         "address",
         *("listener", "tls", "plain", "oauth", "acl_file", "ownership", "limit_loopback", "audit"),
         "drain",
+        "ha",
     ),
     *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms", "disk_free_min"),
     *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms", "hold_ms"),

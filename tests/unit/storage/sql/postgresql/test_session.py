@@ -6,6 +6,7 @@ import pytest
 
 from storage.api import StoreError
 from storage.sql.postgresql.session import Session, application_name
+from storage.sql.schema import bring_up_to_date
 from tests.support import postgres
 from tests.support.postgres_proxy import Proxy
 
@@ -39,6 +40,23 @@ async def test_one_session_has_the_lock(url: str, session: Session) -> None:
     await session.close()
     assert await other.lock()
     await other.close()
+
+
+async def test_the_session_with_lock_and_epoch_leads(url: str, session: Session) -> None:
+    assert await session.lock()
+    await session.run(bring_up_to_date)
+    assert (await session.begin_epoch(), session.epoch) == (0, 1)
+    assert await session.leads()
+    await session.raw.execute("SELECT pg_advisory_unlock_all()")
+    assert not await session.leads()
+    other = Session(url, "jms-broker 2 other")
+    await other.connect()
+    assert await other.lock()
+    assert (await other.begin_epoch(), other.epoch) == (0, 2)
+    assert await other.leads()
+    await other.close()
+    assert await session.lock()
+    assert not await session.leads()
 
 
 async def test_a_session_that_was_given_up_is_ended_by_the_next(url: str, session: Session) -> None:

@@ -23,6 +23,7 @@ from tests.support import postgres
 from tests.support.postgres import Server
 from tests.support.postgres_proxy import Proxy
 from tests.support.stored import stored_messages
+from tests.support.tls_listening import until
 from tests.unit.storage.test_batch import stored
 
 OF_BROKERS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'jms-broker%'"
@@ -233,6 +234,93 @@ async def test_who_was_away_too_long_does_not_come_back(
     with pytest.raises(StoreError, match="taken over"):
         await store.commit(batch_of(2))
     assert await held(server, database) == [1]
+    await other.close()
+    await store.close()
+
+
+UNLOCK = "SELECT pg_advisory_unlock_all()"
+DISCARD = "DISCARD ALL"
+
+LOCK_LOST = [
+    # a statement that ends the lock but not the session; numbers of the next batch
+    pytest.param(UNLOCK, [3], id="unlocked, one message"),
+    pytest.param(UNLOCK, range(3, 600), id="unlocked, many messages"),
+    pytest.param(DISCARD, [3], id="discarded, one message"),
+    pytest.param(DISCARD, range(3, 600), id="discarded, many messages"),
+]
+
+
+async def superseded(server: Server, database: str, loss: str) -> PostgresStore:
+    """Return a store that lost its lock by `loss`, and behind which another has opened."""
+    store = await opened(server.url(database))
+    await store.commit(batch_of(1))
+    await store._ready().raw.execute(loss)
+    other = await opened(server.url(database))
+    await other.commit(batch_of(2))
+    return store
+
+
+@pytest.mark.parametrize(("loss", "batch"), LOCK_LOST)
+async def test_a_broker_whose_epoch_is_over_commits_nothing(
+    server: Server, database: str, loss: str, batch: list[int]
+) -> None:
+    store = await superseded(server, database, loss)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="taken over by another broker"):
+            await store.commit(batch_of(*batch))
+    assert await held(server, database) == [1, 2]
+    await store.close()
+    await end_sessions(server, database)
+
+
+async def test_the_orderly_end_of_an_epoch_that_is_over_changes_nothing(
+    server: Server, database: str
+) -> None:
+    """Else the next start would forget what the other broker has delivered."""
+    store = await superseded(server, database, UNLOCK)
+    with pytest.raises(StoreError, match="taken over by another broker"):
+        await store.close()
+    marks = await server.sql("SELECT value FROM mark WHERE name = 'in use'", database=database)
+    assert [row["value"] for row in marks] == [1]
+    await end_sessions(server, database)
+
+
+async def test_no_contents_are_swept_in_an_epoch_that_is_over(
+    server: Server, database: str
+) -> None:
+    store = await superseded(server, database, UNLOCK)
+    store._index.chunks.uses.garbage.append(7)
+    with pytest.raises(StoreError, match="taken over by another broker"):
+        await store.sweep()
+    await end_sessions(server, database)
+
+
+@pytest.mark.parametrize("loss", [UNLOCK, DISCARD])
+async def test_a_lock_that_is_lost_is_taken_again_if_it_is_free(
+    server: Server, database: str, loss: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_store, "ASK_EVERY_S", 0.05)
+    store = await opened(server.url(database))
+    await store.commit(batch_of(1))
+    first = store._ready()
+    await first.raw.execute(loss)
+    await until(lambda: store._ready() is not first)
+    await store.commit(batch_of(2))
+    assert await store._ready().leads()
+    assert await held(server, database) == [1, 2]
+    await store.close()
+
+
+async def test_a_broker_that_only_asks_notices_that_its_epoch_is_over(
+    server: Server, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_store, "ASK_EVERY_S", 0.2)
+    store = await opened(server.url(database))
+    ended = asyncio.get_running_loop().create_future()
+    store.when_failed(ended.set_result)
+    await store._ready().raw.execute(UNLOCK)
+    other = await opened(server.url(database))
+    assert "taken over by another broker" in str(await ended)
     await other.close()
     await store.close()
 

@@ -1,0 +1,36 @@
+"""The settings of a group of brokers, one of which leads: `[ha]`."""
+
+from __future__ import annotations
+
+import re
+import socket
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from broker.setting_types import UINT_MAX, Number
+
+NAME_MAX: Final = 40
+"""Characters of a member's name, which is a part of the names of its sessions with PostgreSQL."""
+
+NAME: Final = f"^[A-Za-z0-9._-]{{1,{NAME_MAX}}}$"
+
+
+def _host_name() -> str:
+    """Return the machine's name, as far as it can be that of a member."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:NAME_MAX] or "broker"
+
+
+class HaSettings(BaseModel):
+    """A group of brokers on one PostgreSQL. `name` is the member's, which no other member has.
+
+    A leader is replaced when it has been silent for `silence_ms`. One that has lost the database
+    answers no client any more, and drops its connections after `client_grace_ms`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    enabled: bool = False
+    name: str = Field(default_factory=_host_name, pattern=NAME)
+    silence_ms: Annotated[Number, Field(ge=1000, le=60_000)] = 3000
+    client_grace_ms: Annotated[Number, Field(ge=0, le=UINT_MAX)] = 8000

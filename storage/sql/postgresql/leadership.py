@@ -1,0 +1,191 @@
+"""A group of brokers on one store: who leads, and how long the leader may go on without proof.
+
+One member holds the lock of the store and leads; the others, the standbys, ask for the lock ten
+times a second. A leader that is silent must lose it: PostgreSQL ends a session that is idle for
+`silence_ms`, and a standby ends one that PostgreSQL would wait for without end, in a COPY whose
+client has stopped. No clocks of two machines are compared.
+
+The leader, for its part, counts on the lock for less than that time since a statement that was
+answered has been sent (`Store.proof_us`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, final
+
+import asyncpg
+
+from storage.sql.postgresql import postgres
+from storage.sql.postgresql.lock import HELD, TRY_LOCK
+
+if TYPE_CHECKING:
+    from storage.sql.postgresql.session import Session
+
+POLL_S: Final = 0.1
+"""Seconds between two attempts of a standby to get the lock."""
+
+PING_S: Final = 0.5
+"""Seconds between two statements by which an idle leader shows that it is there."""
+
+APPLICATION: Final = "jms-broker/"
+"""Beginning of the names of the members' sessions; the member's name and a random part follow."""
+
+WITNESS: Final = "jms-broker witness"
+"""Name of a second session of the leader, which asks what the first one does."""
+
+HIDDEN: Final = (
+    "the leader is another user of the database, and what it does cannot be seen: let all brokers"
+    " of the group use one user, or GRANT pg_read_all_stats, pg_signal_backend"
+)
+
+LEADER: Final = f"""
+SELECT pid, application_name, coalesce(host(client_addr), 'this host') AS host,
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now_us,
+    (extract(epoch FROM state_change) * 1000000)::bigint AS since_us,
+    wait_event_type = 'Client' AS waits, bytes_processed AS copied, state IS NULL AS is_hidden
+FROM pg_locks LEFT JOIN pg_stat_activity USING (pid) LEFT JOIN pg_stat_progress_copy USING (pid)
+WHERE {HELD}
+"""  # noqa: S608
+"""The session that holds the lock. `waits`: for its client; `copied`: bytes of a COPY that it does,
+if any; `is_hidden`: this user may not see what it does."""
+
+WORKS: Final = f"""
+SELECT state = 'active' AND coalesce(wait_event_type, '') <> 'Client'
+    AND coalesce(wait_event, '') <> 'SyncRep'
+FROM pg_stat_activity JOIN pg_locks USING (pid)
+WHERE pid = $1 AND application_name = $2 AND {HELD}
+"""  # noqa: S608
+"""Whether a session holds the lock, and does what the server will finish without its client."""
+
+
+@final
+class Group:
+    """The group that a broker is a member of, under a name that no other member has."""
+
+    def __init__(self, name: str, *, silence_ms: int) -> None:
+        self.name: Final = name
+        self.silence_ms: Final = silence_ms
+        self.application: Final = f"{APPLICATION}{name}/{secrets.token_hex(4)}"
+        self.session_settings: Final[Mapping[str, str]] = {
+            "idle_session_timeout": str(silence_ms),
+            "idle_in_transaction_session_timeout": str(silence_ms * 2 // 3),
+        }
+        """Settings of the member's sessions, over those of all brokers."""
+
+
+def member_name(application: str) -> str:
+    """Return the name of the member with a session of that name, empty if it is no member."""
+    if not application.startswith(APPLICATION):
+        return ""
+    return application.removeprefix(APPLICATION).rpartition("/")[0]
+
+
+@final
+class Sample:
+    """The leader's session as a standby sees it; times in µs of the server's clock.
+
+    `since_us` is when the session began what it does, `waits` whether that is to wait for its
+    client. `copied` are the bytes that a COPY has received, None outside of one.
+    """
+
+    def __init__(
+        self, pid: int, *, now_us: int, since_us: int, waits: bool, copied: int | None
+    ) -> None:
+        self.pid: Final = pid
+        self.now_us: Final = now_us
+        self.since_us: Final = since_us
+        self.waits: Final = waits
+        self.copied: Final = copied
+
+
+@final
+class Silence:
+    """Whether the leader's session has heard nothing from its client for `silence_ms`."""
+
+    def __init__(self, silence_ms: int) -> None:
+        self._silence_us: Final = silence_ms * 1000
+        self._seen: Sample | None = None
+        self._copying_since_us = 0
+
+    def is_too_long(self, sample: Sample) -> bool:
+        """Return whether the session is to be ended, after what the last samples have shown.
+
+        A COPY in which bytes arrive now and then waits for its client nearly all the time.
+        """
+        seen, self._seen = self._seen, sample
+        if not sample.waits:
+            self._seen = None
+            return False
+        if sample.copied is None:
+            return sample.now_us - sample.since_us >= self._silence_us
+        if seen is None or (seen.pid, seen.copied) != (sample.pid, sample.copied):
+            self._copying_since_us = sample.now_us
+        return sample.now_us - self._copying_since_us >= self._silence_us
+
+
+async def wait_for_lock(session: Session, group: Group, told: Callable[[str, str], None]) -> None:
+    """Return once `session` has the lock; end the session of a silent leader.
+
+    `told` is called with the name of each new leader, and with what is wrong with it, if anything.
+    """
+    silence = Silence(group.silence_ms)
+    leader = 0
+    while not await session.raw.fetchval(TRY_LOCK):
+        row = await session.raw.fetchrow(LEADER)
+        if row is not None:
+            if row["pid"] != leader:
+                leader = row["pid"]
+                told(leader_of(row), HIDDEN if row["is_hidden"] else "")
+            if not row["is_hidden"] and silence.is_too_long(_sample(row)):
+                await session.raw.fetchval("SELECT pg_terminate_backend($1)", leader)
+        await asyncio.sleep(POLL_S)
+
+
+@final
+class Witness:
+    """A second session, which sees the first one at work while a statement of that one takes long.
+
+    It counts as proof that a slow disk of the server is being synced. A commit that waits for a
+    standby does not: on a primary that was left behind, such a wait never ends.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url: Final = url
+        self._raw: asyncpg.Connection | None = None
+
+    async def sees(self, session: Session) -> bool:
+        """Return whether `session` holds the lock, and the server works on its statement."""
+        try:
+            async with asyncio.timeout(PING_S):
+                if self._raw is None or self._raw.is_closed():
+                    self._raw = await postgres.connect(self._url, WITNESS)
+                pid, application = session.raw.get_server_pid(), session.application
+                return await self._raw.fetchval(WORKS, pid, application) is True
+        except postgres.FAILURES:
+            self.drop()
+            return False
+
+    def drop(self) -> None:
+        """Close its connection at once."""
+        if self._raw is not None:
+            self._raw.terminate()
+            self._raw = None
+
+
+def leader_of(row: asyncpg.Record) -> str:
+    """Return the name of the member that `LEADER` has found; of another broker, its session."""
+    application = row["application_name"] or "a session of another user"
+    return member_name(application) or f"{application} from {row['host']}"
+
+
+def _sample(row: asyncpg.Record) -> Sample:
+    return Sample(
+        row["pid"],
+        now_us=row["now_us"],
+        since_us=row["since_us"],
+        waits=bool(row["waits"]),
+        copied=row["copied"],
+    )

@@ -1,0 +1,120 @@
+"""F17: a broker takes over from one that is killed, stopped, frozen or cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.failover import GRACE_MS, SILENCE_MS, Pair
+from tests.faults.producer import Producer, died, drained
+from tests.support import postgres
+from tests.support.postgres import Server
+from tests.support.postgres_proxy import Proxy
+from tests.support.socket_client import SocketClient
+
+BUSY_MS = 3000
+"""Milliseconds by which another program of the machine may delay anything here."""
+
+
+@pytest.fixture
+def server() -> Server:
+    return postgres.server()
+
+
+@pytest.fixture
+def database(server: Server) -> str:
+    return server.database()
+
+
+@pytest.fixture
+async def pair(tmp_path: Path, server: Server, database: str) -> AsyncIterator[Pair]:
+    async with Pair(tmp_path, server, database) as made:
+        yield made
+
+
+async def everything_is_there(port: int, producer: Producer) -> None:
+    """Check that each accepted message is there, in order and once."""
+    held = await drained(port, "q", len(producer.accepted))
+    assert set(producer.accepted) <= set(held), "an accepted message is lost"
+    assert held == sorted(set(held)), "order, and each once"
+
+
+@pytest.mark.requirement("PRD-03")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "stopped"])
+async def test_a_standby_takes_over_from_a_leader_that_ends(
+    pair: Pair, number: signal.Signals
+) -> None:
+    leader, standby = await pair.start()
+    async with SocketClient(leader.port) as client:
+        producer = Producer(client, 0)
+        await producer.attach("q")
+        await producer.run(300)
+        producer.send()
+        began = time.monotonic()
+        leader.signal(number)
+        await died(client)
+    await standby.ready()
+    assert (time.monotonic() - began) * 1000 < 2000 + BUSY_MS
+    await everything_is_there(standby.port, producer)
+    await pair.check_commits()
+
+
+async def test_a_standby_that_is_told_to_stop_harms_nobody(pair: Pair) -> None:
+    leader, standby = await pair.start()
+    assert await standby.stop() == 0
+    async with SocketClient(leader.port) as client:
+        producer = Producer(client, 0)
+        await producer.attach("q")
+        await producer.run(100)
+    assert await leader.stop() == 0
+
+
+@pytest.mark.requirement("PRD-03")
+async def test_a_leader_that_was_stopped_answers_nothing_when_it_goes_on(pair: Pair) -> None:
+    leader, standby = await pair.start()
+    async with SocketClient(leader.port, patience_s=40) as client:
+        producer = Producer(client, 0)
+        await producer.attach("q")
+        await producer.run(300)
+        began = time.monotonic()
+        os.kill(leader.pid, signal.SIGSTOP)
+        producer.send()
+        await standby.ready()
+        assert (time.monotonic() - began) * 1000 < SILENCE_MS + 2000 + BUSY_MS
+        os.kill(leader.pid, signal.SIGCONT)
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await producer.run(100_000)
+    async with asyncio.timeout(30):
+        await leader.stands_by.wait()
+    await everything_is_there(standby.port, producer)
+    await pair.check_commits()
+    await standby.kill()
+    await leader.ready()
+    await everything_is_there(leader.port, producer)
+
+
+@pytest.mark.requirement("PRD-03")
+async def test_a_leader_that_is_cut_off_from_the_database_freezes(
+    pair: Pair, server: Server, database: str
+) -> None:
+    async with Proxy(server) as proxy:
+        leader, standby = await pair.start((proxy.url(database), server.url(database)))
+        async with SocketClient(leader.port, patience_s=40) as client:
+            producer = Producer(client, 0)
+            await producer.attach("q")
+            await producer.run(300)
+            proxy.lose_requests = proxy.lose_answers = True
+            began = time.monotonic()
+            await standby.ready()
+            assert (time.monotonic() - began) * 1000 < SILENCE_MS + 2000 + BUSY_MS
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await producer.run(100_000)
+            assert (time.monotonic() - began) * 1000 < SILENCE_MS + GRACE_MS + BUSY_MS
+        await everything_is_there(standby.port, producer)
+        await pair.check_commits()

@@ -1,0 +1,192 @@
+"""The leader of a group: silence of its session, the wait for its lock, and its witness."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from storage.sql.postgresql.leadership import (
+    Group,
+    Sample,
+    Silence,
+    Witness,
+    member_name,
+    wait_for_lock,
+)
+from storage.sql.postgresql.session import Session
+from tests.support import postgres
+from tests.support.tls_listening import until
+
+SILENCE_MS = 1000
+
+
+def test_sessions_are_named_after_their_member() -> None:
+    one, other = Group("one", silence_ms=3000), Group("one", silence_ms=3000)
+    assert one.application != other.application
+    assert member_name(one.application) == "one"
+    assert len(Group("x" * 40, silence_ms=3000).application) <= 63
+    assert member_name("jms-broker 17 abcd") == ""
+
+
+def sample(now_s: float, since_s: float = 0, *, pid: int = 7, copied: int | None = None) -> Sample:
+    return Sample(
+        pid,
+        now_us=int(now_s * 1_000_000),
+        since_us=int(since_s * 1_000_000),
+        waits=True,
+        copied=copied,
+    )
+
+
+def working(now_s: float) -> Sample:
+    return Sample(7, now_us=int(now_s * 1_000_000), since_us=0, waits=False, copied=None)
+
+
+SAMPLES = [
+    # the samples that a standby has of the leader's session; whether the last one is too old
+    pytest.param([sample(0.9)], False, id="idle for less than the silence"),
+    pytest.param([sample(1.0)], True, id="idle for the silence"),
+    pytest.param([sample(9.0, 8.5)], False, id="it has just asked something"),
+    pytest.param([working(60)], False, id="the server works for it"),
+    pytest.param([sample(60, copied=5)], False, id="in a COPY, seen for the first time"),
+    pytest.param([sample(60, copied=5), sample(60.9, copied=5)], False, id="a COPY stands still"),
+    pytest.param([sample(60, copied=5), sample(61, copied=5)], True, id="... for the silence"),
+    pytest.param(
+        [sample(60, copied=5), sample(60.9, copied=6), sample(61.8, copied=6)],
+        False,
+        id="a COPY gets on",
+    ),
+    pytest.param(
+        [sample(60, copied=5), sample(61, copied=5, pid=8)], False, id="a COPY of another session"
+    ),
+    pytest.param(
+        [sample(60, copied=5), working(60.5), sample(61, copied=5)],
+        False,
+        id="the server worked in between",
+    ),
+]
+
+
+@pytest.mark.parametrize(("seen", "expected"), SAMPLES)
+def test_a_session_is_silent_if_its_client_sends_nothing(
+    seen: list[Sample], expected: bool
+) -> None:
+    silence = Silence(SILENCE_MS)
+    verdicts = [silence.is_too_long(each) for each in seen]
+    assert verdicts[-1] is expected
+    assert not any(verdicts[:-1])
+
+
+# ---- with a server
+
+
+@pytest.fixture
+def url() -> str:
+    server = postgres.server()
+    return server.url(server.database())
+
+
+@pytest.fixture
+async def leader(url: str) -> AsyncIterator[Session]:
+    """Yield a session that holds the lock, with settings by which it lasts."""
+    opened = Session(url, Group("one", silence_ms=SILENCE_MS).application)
+    await opened.connect()
+    assert await opened.lock()
+    yield opened
+    opened.drop()
+
+
+@pytest.fixture
+async def standby(url: str) -> AsyncIterator[Session]:
+    group = Group("two", silence_ms=SILENCE_MS)
+    opened = Session(url, group.application, group.session_settings)
+    await opened.connect()
+    yield opened
+    opened.drop()
+
+
+async def lock_taken(standby: Session) -> list[tuple[str, str]]:
+    """Wait until `standby` has the lock; return what it was told."""
+    told: list[tuple[str, str]] = []
+    group = Group("two", silence_ms=SILENCE_MS)
+    async with asyncio.timeout(20):
+        await wait_for_lock(standby, group, lambda *each: told.append(each))
+    return told
+
+
+async def test_a_standby_has_the_lock_when_the_leader_ends(
+    leader: Session, standby: Session
+) -> None:
+    waiting = asyncio.create_task(lock_taken(standby))
+    await asyncio.sleep(0)
+    await leader.close()
+    assert await waiting in ([], [("one", "")])
+
+
+async def test_a_silent_leader_is_ended(leader: Session, standby: Session) -> None:
+    assert await lock_taken(standby) == [("one", "")]
+    await until(lambda: not leader.is_open)
+
+
+async def test_a_leader_that_is_stopped_in_a_copy_is_ended(
+    leader: Session, standby: Session
+) -> None:
+    await leader.raw.execute("CREATE TABLE numbers (number bigint)")
+    stopped = asyncio.Event()
+
+    async def rows() -> AsyncIterator[bytes]:
+        yield b"1\n"
+        await stopped.wait()
+
+    copying = asyncio.create_task(leader.raw.copy_to_table("numbers", source=rows()))
+    assert await lock_taken(standby) == [("one", "")]
+    stopped.set()
+    with pytest.raises(Exception, match=r"."):
+        await copying
+
+
+async def test_a_leader_whose_statement_takes_long_is_not_ended(
+    leader: Session, standby: Session
+) -> None:
+    sleeping = asyncio.create_task(leader.raw.execute("SELECT pg_sleep(2)"))
+    waiting = asyncio.create_task(lock_taken(standby))
+    await sleeping
+    assert not waiting.done()
+    await leader.close()
+    await waiting
+
+
+async def test_a_member_has_its_session_ended_by_the_server_when_it_is_silent(
+    standby: Session,
+) -> None:
+    await until(lambda: not standby.is_open)
+
+
+async def test_another_broker_s_session_is_named_by_its_host(url: str, standby: Session) -> None:
+    alone = Session(url, "jms-broker 17 abcd")
+    await alone.connect()
+    assert await alone.lock()
+    assert await lock_taken(standby) == [("jms-broker 17 abcd from this host", "")]
+    alone.drop()
+
+
+async def test_a_witness_sees_a_statement_that_takes_long(url: str, leader: Session) -> None:
+    witness = Witness(url)
+    assert not await witness.sees(leader), "it is idle"
+    sleeping = asyncio.create_task(leader.raw.execute("SELECT pg_sleep(1)"))
+    while not await witness.sees(leader):
+        assert not sleeping.done()
+    await sleeping
+    assert not await witness.sees(leader)
+    await leader.raw.execute("SELECT pg_advisory_unlock_all()")
+    sleeping = asyncio.create_task(leader.raw.execute("SELECT pg_sleep(0.5)"))
+    while not sleeping.done():
+        assert not await witness.sees(leader), "it has no lock"
+    witness.drop()
+
+
+async def test_a_witness_of_a_database_that_is_gone_sees_nothing(leader: Session) -> None:
+    witness = Witness("postgresql://nobody@127.0.0.1:1/none")
+    assert not await witness.sees(leader)
