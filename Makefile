@@ -47,7 +47,7 @@ spark: build $(STAMPS)/spark
 
 # The tests of modules that are compiled, on the checkout's .py files; then every suite on the compiled
 # broker, in twice as many processes as there are cores, since many tests wait for a program or a
-# time; those with Spark by themselves, two processes that each have a Spark of a gigabyte. The rules
+# time; those with Spark by themselves, three processes that each have a Spark of a gigabyte. The rules
 # of `make check` are left to it: each process would parse all sources. Files run in the order of their
 # folders, so that the last ones, of unit tests, are short.
 ENGINE := tests/wire tests/unit/amqp tests/unit/jms tests/unit/links tests/unit/routing
@@ -61,7 +61,7 @@ test: $(STAMPS)/test
 		$(MAKE) --no-print-directory build $(STAMPS)/spark && \
 		$(BIN)/python -m pytest --numprocesses auto $(INTERPRETED) && \
 		$(COMPILED) --numprocesses auto $(BY_FILE) $(BY_CHECK) --ignore tests/spark tests && \
-		$(COMPILED) --numprocesses 2 --dist worksteal tests/spark; \
+		$(COMPILED) --numprocesses 3 --dist worksteal tests/spark; \
 	elif [ "$$CI" = true ]; then \
 		echo "$(NO_COMPILER): the compiled broker cannot be tested"; exit 1; \
 	else \
@@ -114,9 +114,10 @@ fuzz: $(STAMPS)/test
 # Kills, failing disks, cut connections by the hundred: `make faults ARGS="F1 --cycles 500 --seed 7"`.
 FAULTS = $(BIN)/python -m tests.faults $(1) $(ARGS) \
 	$(if $(ARGS),,&& $(BIN)/python -m tests.faults $(1) --postgres --cycles 100 F1)
+SIMULATED = $(if $(ARGS),,&& $(BIN)/pytest --compiled --seeds 5000 tests/scenario/test_simulation.py)
 faults: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \
-		$(MAKE) --no-print-directory build && $(call FAULTS,--compiled); \
+		$(MAKE) --no-print-directory build && $(call FAULTS,--compiled) $(SIMULATED); \
 	else \
 		echo "$(NO_COMPILER): the broker runs interpreted"; \
 		$(call FAULTS,); \

@@ -6,6 +6,7 @@ is first on `sys.path`. This module has a unique name, so that its check always 
 
 from __future__ import annotations
 
+import gc
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,7 +54,10 @@ def main() -> None:
         sys.exit(1)
     from broker.cli import main as run
 
-    run()
+    try:
+        run()
+    finally:
+        gc.freeze()  # else Python, before it exits, would search all objects for cycles
 
 
 if __name__ == "__main__":

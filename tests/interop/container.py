@@ -1,6 +1,6 @@
 """The image that the Dockerfile describes, built and run by root, without a daemon.
 
-The base is made by debootstrap. Base and image are kept in .cache/image; the image is made anew
+The base is made by mmdebstrap. Base and image are kept in .cache/image; the image is made anew
 when its sources have changed. A container is the image's root, mounted read-only in a mount
 namespace of its own, with a chroot into it.
 """
@@ -31,7 +31,7 @@ RELEASE: Final = os.environ.get("IMAGE_RELEASE", "bookworm")
 CACHE: Final = ROOT / ".cache" / "image"
 LOG: Final = CACHE / "build.log"
 BASE: Final = f"localhost/jms-broker-base:{RELEASE}"
-TOOLS: Final = ("buildah", "debootstrap", "unshare", "chroot")
+TOOLS: Final = ("buildah", "mmdebstrap", "unshare", "chroot")
 PACKAGES: Final = "python3,python3-venv,ca-certificates"
 
 BUILD_SECONDS: Final = 1200
@@ -161,8 +161,8 @@ def _built(tell: Callable[[str], None]) -> str:
 def _make_base() -> None:
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         root = Path(folder) / "root"
-        _log(["debootstrap", "--variant=minbase", f"--include={PACKAGES}", RELEASE, str(root)])
-        _log(["chroot", str(root), "apt-get", "clean"])
+        options = ["--quiet", "--mode=root", "--variant=minbase", f"--include={PACKAGES}"]
+        _log(["mmdebstrap", *options, RELEASE, str(root)])
         container = _buildah("from", "scratch").strip()
         _buildah("add", "--quiet", container, str(root), "/")
         _buildah("commit", "--quiet", "--rm", container, BASE)

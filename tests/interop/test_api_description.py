@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import subprocess
+import sys
 import venv
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,17 +54,10 @@ def clients() -> str:
     folder = ROOT / "build" / f"api-clients-{digest}"
     python, done = folder / "bin" / "python", folder / "installed"
     if not done.exists():
-        venv.create(folder, clear=True, with_pip=True)
-        install = [
-            str(python),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--require-hashes",
-            "--no-compile",
-        ]
-        installed = subprocess.run([*install, "-r", str(pins)], capture_output=True, text=True)
+        venv.create(folder, clear=True)
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+        install = [*pip, "--require-hashes", "--no-compile", "-r", str(pins)]
+        installed = subprocess.run(install, capture_output=True, text=True)
         if installed.returncode:
             not_available(f"the generator and the fuzzer cannot be installed: {installed.stderr}")
         done.touch()

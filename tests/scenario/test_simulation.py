@@ -1,6 +1,6 @@
 """Seeded runs of the whole broker: no message is lost, duplicated or left over at the end.
 
-The number of seeds is `--seeds`: 1000 on the compiled broker, fewer on the .py files. `--seed` runs
+The number of seeds is `--seeds`: 500 on the compiled broker, fewer on the .py files. `--seed` runs
 one seed, `--operations` only those of its operations.
 """
 
@@ -15,7 +15,7 @@ from broker.amqp import connection
 from tests.scenario.shrinking import report, shrunk
 
 SEEDS: Final = 100
-SEEDS_COMPILED: Final = 1000
+SEEDS_COMPILED: Final = 500
 BATCH: Final = 50
 
 COMMAND: Final = "{} tests/scenario/test_simulation.py"

@@ -86,9 +86,16 @@ class Cluster:
     master: str
     workers: list[Path]
 
-    def tasks(self) -> list[list[int]]:
-        """Return the tasks that each worker has begun, by application in order of starts."""
-        names = sorted({each.name for worker in self.workers for each in worker.glob("app-*")})
+    def applications(self) -> list[str]:
+        """Return the names of all applications, in order of starts."""
+        return sorted({each.name for worker in self.workers for each in worker.glob("app-*")})
+
+    def tasks(self, *, but: list[str]) -> list[list[int]]:
+        """Return the tasks that each worker has begun, by application in order of starts.
+
+        Leave the applications `but` out.
+        """
+        names = [name for name in self.applications() if name not in but]
         return [[_tasks_in(worker / name) for worker in self.workers] for name in names]
 
 

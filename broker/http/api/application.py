@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from functools import partial
+from functools import cache, partial
 from secrets import token_hex
 from typing import Final, cast
 from urllib.parse import unquote_to_bytes
@@ -47,11 +47,15 @@ IDEMPOTENCY_KEY: Final = "idempotency-key"
 
 
 def api_routes(site: Site, known: Sequence[Endpoint]) -> list[BaseRoute]:
-    """Return the routes of the API, with these endpoints, and of its description."""
-    described = description(known)
+    """Return the routes of the API, with these endpoints, and of its description.
+
+    The description takes 0.1 s of a core, so a thread makes it, for the first request.
+    """
+    described = cache(partial(description, known))
 
     async def openapi(request: Request, visitor: Visitor) -> Response:  # noqa: ARG001
-        return Response(described, media_type="application/json", headers=HEADERS)
+        text = await asyncio.to_thread(described)
+        return Response(text, media_type="application/json", headers=HEADERS)
 
     async def page(request: Request, visitor: Visitor) -> Response:  # noqa: ARG001
         return Response(page_of(known), media_type="text/html", headers={**HEADERS, **PAGE_HEADERS})
