@@ -16,6 +16,7 @@ from broker.compiled import BUILD, build_kind
 from broker.journal import Journal
 from broker.large_body_store import LargeBodyStore
 from broker.links.authenticator import Authenticator
+from broker.links.broker_group import BrokerGroup
 from broker.links.container import Container
 from broker.links.service import Service
 from broker.links.watcher import Watcher
@@ -87,6 +88,11 @@ class App:
     authenticator of its own; `login` is None then.
     """
 
+    leading: Leading | None = None
+    """The watch over its tenure, of the leader of a group."""
+
+    _listens = False
+
     log_level: str | None = None
     """The level of the log that a request has set, in place of the settings' until a reload."""
 
@@ -137,7 +143,6 @@ class App:
         self.windows = Windows(self.store, self.journal, router.context.paging)
         self._has_started = False
         self.http = self._http_server(management)
-        self.leading: Leading | None = None
         self._working: list[asyncio.Task[None]] = []
         self._beside: Final[set[asyncio.Task[None]]] = set()
 
@@ -173,6 +178,8 @@ class App:
             product={"product": PRODUCT, "version": __version__, BUILD: build_kind()},
         )
         container.adopts_subscriptions = settings.ownership == ADOPT
+        if settings.ha.enabled:
+            container.group = BrokerGroup(settings.ha.name, router.timer_queue)
         return container
 
     def _own_login(self) -> Login:
@@ -250,19 +257,12 @@ class App:
 
         return ClaimsService(self.container, self._spawn)
 
-    async def stand_by(self, told: Callable[[str, str], None]) -> None:
-        """Wait until no other broker of the group leads, and become the leader.
-
-        `told` is called as `Store.lead` does.
-        """
-        await self.store.prepare()
-        await self.store.lead(told)
-
     async def start(self) -> None:
         """Restore the store, and listen at the addresses of the settings."""
-        audit = self.container.audit
         await self._recover()
-        await audit.start()  # after the store is opened: a start that it refuses writes nothing
+        audit = self.container.audit
+        if not self._listens:
+            await audit.start()  # after the store is opened: a start that it refuses writes nothing
         self.container.router.changes.are_recorded = audit.is_on
         audit.record(self._event("broker.started"))
         self._guard_disk()
@@ -276,15 +276,17 @@ class App:
             self.contents.start(self.container.run_round)
         if self._spans is not None:
             self._spans.start()
-        if self.settings.ha.enabled:
-            self.leading = leading_of(
-                self.settings,
-                self.container,
-                self.listeners,
-                store=self.store,
-                lost=self._store_failed,
-            )
-            self.leading.start()
+        if self.group is not None:
+            await self._lead(self.group)
+        if not self._listens:
+            await self.listen()
+        self._has_started = True
+
+    async def listen(self) -> None:
+        """Accept connections; of a broker that stands by, before its start."""
+        self._listens = True
+        if self.group is not None:
+            await self.container.audit.start()
         if self.http is not None:
             await self.http.start()
         if self.login is not None:
@@ -292,7 +294,18 @@ class App:
         if self._users_watch is not None:
             self._users_watch.start()
         await self.listeners.listen()
-        self._has_started = True
+
+    async def _lead(self, group: BrokerGroup) -> None:
+        """Serve clients as the leader of `group`, as long as it is proved that it leads."""
+        if self.leading is None:
+            self.leading = leading_of(
+                self.settings,
+                self.container,
+                self.listeners,
+                store=self.store,
+                lost=self._store_failed,
+            )
+        await self.leading.start(group)
 
     def _guard_disk(self) -> None:
         """Begin to guard the free space of the disk, if the store is on one."""
@@ -310,8 +323,8 @@ class App:
         await store.open()
         for notice in store.notices:
             self.container.watcher.noticed(STORE_NOTICE.notice(notice))
-        if self.login is not None and not self.accounts.is_loaded:
-            await self._load_accounts(self.login)
+        if not self.accounts.is_loaded or self.group is not None:
+            await self.load_accounts()
         router = self.container.router
         if store.keeps_contents:
             self.contents = LargeBodyStore(self.journal, store)
@@ -319,8 +332,11 @@ class App:
         await restore(store, router, self.journal.batch)
         self._tell_quarantined()
 
-    async def _load_accounts(self, login: Login) -> None:
+    async def load_accounts(self) -> None:
         """Load the users of the store; if the broker must not run with them, SettingsError."""
+        login = self.login
+        if login is None:
+            return
         for notice in await self.accounts.load():
             self.container.watcher.noticed(USER_DAMAGED.notice(notice))
         await self.api_tokens.load()
@@ -355,9 +371,9 @@ class App:
 
     def _work_ended(self, task: asyncio.Task[None]) -> None:
         """Close all connections if the store failed: deliveries in doubt get no answer."""
-        if task.cancelled() or task.exception() is None:
-            return
-        self._store_failed(StoreError(str(task.exception())))
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._store_failed(error if isinstance(error, StoreError) else StoreError(str(error)))
 
     def _store_failed(self, failure: StoreError) -> None:
         if self.failure is None:
@@ -382,9 +398,15 @@ class App:
             "the listeners are not up": not self._has_started,
             "the store failed": self.failure is not None,
             "the broker is stopping": self.container.drain.keeps_clients_out(),
+            "standby": self.group is not None and not self.group.leads,
             "it is not proved that the broker leads": self.listeners.is_frozen,
         }
         return [reason for reason, is_so in found.items() if is_so]
+
+    @property
+    def group(self) -> BrokerGroup | None:
+        """The group that the broker is a member of, None without one."""
+        return self.container.group
 
     @property
     def port(self) -> int:
@@ -404,6 +426,8 @@ class App:
         if self.leading is not None:
             self.leading.stop()
         self.listeners.stop_accepting()
+        if self.group is not None:
+            self.group.stop()
         self.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
         self.container.run_round()
         await asyncio.gather(self.listeners.close(patience_s), self._stop_http())

@@ -8,23 +8,31 @@ clients are dropped without a word, so that they connect to the next leader.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
+from broker.links.broker_group import BrokerGroup
 from broker.links.container import Container
 from broker.log_events import FROZEN, THAWED
 from broker.net.listener import Listeners
 from broker.tenure import Tenure
-from storage.api import LeadershipError
+from storage.api import LeadershipError, StoreError
+from storage.members import StoredMember
 
 LOOK_S: Final = 0.1
 """Seconds between two looks at the tenure, and between two looks for empty frames that are due."""
 
 
+MEMBERS_S: Final = 2.0
+"""Seconds between two questions which members of the group are up."""
+
+
 class Leading:
     """Watches the tenure of a leader from `start` to `stop`.
 
-    `lost` is called once, with the reason, if the broker was frozen for `grace_ms`.
+    `members` returns the members of the group that are up; clients are told them. `lost` is called
+    once, with the reason, if the broker was frozen for `grace_ms`.
     """
 
     def __init__(
@@ -34,13 +42,16 @@ class Leading:
         listeners: Listeners,
         *,
         grace_ms: int,
+        members: Callable[[], Awaitable[Sequence[StoredMember]]],
         lost: Callable[[LeadershipError], None],
     ) -> None:
         self._tenure: Final = tenure
         self._container: Final = container
         self._listeners: Final = listeners
         self._grace_ms: Final = grace_ms
+        self._members: Final = members
         self._lost: Final = lost
+        self._asking: asyncio.Task[None] | None = None
         self._frozen_since_ms = -1
         self._timer: asyncio.TimerHandle | None = None
 
@@ -49,15 +60,27 @@ class Leading:
         """Whether the broker has stopped to read from its clients, and to answer them."""
         return self._frozen_since_ms >= 0
 
-    def start(self) -> None:
-        """Count on the tenure from now on."""
+    async def start(self, group: BrokerGroup) -> None:
+        """Count on the tenure, and serve clients as the leader of `group`, from now on."""
         self._container.tenure = self._tenure
         self._look()
+        group.lead(await self._members())
+        self._container.run_round()
+        self._asking = asyncio.get_running_loop().create_task(self._ask(group))
+
+    async def _ask(self, group: BrokerGroup) -> None:
+        """Ask now and then which members there are."""
+        with suppress(StoreError):  # a store that has failed is reported by others
+            while True:
+                await asyncio.sleep(MEMBERS_S)
+                group.members = await self._members()
 
     def stop(self) -> None:
         """Watch no longer."""
         if self._timer is not None:
             self._timer.cancel()
+        if self._asking is not None:
+            self._asking.cancel()
 
     def _look(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)

@@ -71,7 +71,7 @@ def store_of(settings: Settings) -> Store:
         ha = settings.ha
         if not ha.enabled:
             return PostgresStore(text, grace_ms=settings.store_loss_grace_ms)
-        group = Group(ha.name, silence_ms=ha.silence_ms)
+        group = Group(ha.name, silence_ms=ha.silence_ms, addresses=ha.addresses())
         return PostgresStore(text, grace_ms=ha.client_grace_ms, group=group)
     from storage.sql.sqlite.store import SqliteStore
 
@@ -249,6 +249,7 @@ def leading_of(
         container,
         listeners,
         grace_ms=settings.ha.client_grace_ms,
+        members=store.members,
         lost=lost,
     )
 

@@ -192,7 +192,11 @@ async def stand_by(app: App, signals: Signals, log: structlog.typing.FilteringBo
         if obstacle:
             write_line(log, NOT_LEADING, reason=obstacle)
 
-    waiting = asyncio.ensure_future(app.stand_by(told))
+    # a broker without a group is spared the module
+    from broker.standing_by import StandingBy
+
+    assert app.group is not None
+    waiting = asyncio.ensure_future(StandingBy(app, app.group, told).lead())
     ended = asyncio.ensure_future(app.ended.wait())
     await asyncio.wait((waiting, ended), return_when=asyncio.FIRST_COMPLETED)
     ended.cancel()
@@ -202,7 +206,7 @@ async def stand_by(app: App, signals: Signals, log: structlog.typing.FilteringBo
     waiting.cancel()
     with suppress(asyncio.CancelledError):
         await waiting
-    await app.store.close()
+    await app.stop()
     return False
 
 

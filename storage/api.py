@@ -15,6 +15,7 @@ from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
 from storage.facts import DiskSpace, QuarantinedMessage, StoreFacts
 from storage.leases import StoredLeases
+from storage.members import StoredMember
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StoredSink, StoredStage
 from storage.users import StoredToken, StoredUsers
@@ -117,15 +118,19 @@ class Store:
         """
         raise StoreError(f"the store {self.name} cannot be backed up by the broker")
 
-    async def prepare(self) -> None:
-        """Connect, and check whether the store may be used, without changing anything in it."""
-
     async def lead(self, told: Callable[[str, str], None]) -> None:
         """Wait until no other broker of the group has the store, and take it.
 
         `told` is called with the name of each broker that has it, and with what is wrong; one of
         both may be empty. Stores without groups are taken by `open`.
         """
+
+    async def members(self) -> list[StoredMember]:
+        """Return the brokers of the group that are up, this one among them; none without a group.
+
+        Also of a store that another broker of the group has.
+        """
+        return []
 
     def proof_us(self) -> int:
         """Return the last moment, in µs of the steady clock, of which it is proved that it leads.

@@ -165,6 +165,10 @@ class Connection:
         if self._input.size > 0:
             self._take(self._input.take(), now_ms)
 
+    def hold_frames(self) -> None:
+        """Handle no further frame until `go_on`."""
+        self._input.is_held = True
+
     def _check_input(self) -> None:
         """Close the connection if too much input is kept before the broker has sent its open."""
         if not self._open_sent and self._input.size > BUFFER_BEFORE_OPEN:
@@ -241,9 +245,8 @@ class Connection:
         """Handle a frame that arrives before open or after the broker's close."""
         kind = SASL_FRAME if self.state is ConnectionState.SASL else AMQP_FRAME
         if data[at + 5] != kind:
-            raise ConnectionFault(
-                FRAMING_ERROR, f"frame type {data[at + 5]} while {self.state.value}"
-            )
+            text = f"frame type {data[at + 5]} while {self.state.value}"
+            raise ConnectionFault(FRAMING_ERROR, text)
         if self.state is ConnectionState.HEADERS_EXCHANGED and u16_at(data, at + 6) != 0:
             raise ConnectionFault(FRAMING_ERROR, "before open there is only channel 0 (2.4.1)")
         if body == end:
@@ -340,16 +343,13 @@ class Connection:
             self.times.opened(open.idle_time_out)
             self.deadline_at(self.times.earliest())
 
-    def accept(self, *, offered_capabilities: list[str], properties: dict[str, object]) -> None:
-        """Answer the peer's open with the broker's."""
-        self._send_open(offered_capabilities, properties)
-
     def refuse(self, fault: Fault, *, properties: dict[str, object]) -> None:
         """Answer the peer's open with the broker's and a close (CON-03)."""
-        self._send_open([], properties)
+        self.accept(offered_capabilities=[], properties=properties)
         self.close(fault)
 
-    def _send_open(self, offered_capabilities: list[str], properties: dict[str, object]) -> None:
+    def accept(self, *, offered_capabilities: list[str], properties: dict[str, object]) -> None:
+        """Answer the peer's open with the broker's."""
         ours = our_open(
             self._container_id,
             self.limits,
@@ -370,7 +370,7 @@ class Connection:
             return
         self._drop_sessions()
         if not self._open_sent:
-            self._send_open([], {})
+            self.accept(offered_capabilities=[], properties={})
         self.end_reason = str(fault)
         self.state = connection_after(self.state, ConnectionEvent.CLOSE_OUT)
         self.output.put(0, Close(error=error_of(fault)))

@@ -63,36 +63,36 @@ class ShortHeads:
         size += sum(len(name) + len(value) for name, value in scope["headers"])
         answer = self._inner
         if size > self._bytes_max:
-            answer = _error(
+            answer = error_response(
                 BAD_REQUEST, f"the head of a request has at most {self._bytes_max} bytes"
             )
         await answer(scope, receive, send)
 
 
-def _error(status: int, reason: str, headers: dict[str, str] | None = None) -> Response:
+def error_response(status: int, reason: str, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse({"error": reason}, status_code=status, headers=headers)
 
 
 async def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001
     refused = cast(Refused, error)
     headers = CHALLENGE if refused.status == UNAUTHORIZED else None
-    return _error(refused.status, str(refused), headers)
+    return error_response(refused.status, str(refused), headers)
 
 
 async def _unwilling(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    return _error(STATUS.get(type(error), BAD_REQUEST), str(error))
+    return error_response(STATUS.get(type(error), BAD_REQUEST), str(error))
 
 
 async def _unable(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    return _error(BUSY, str(error))
+    return error_response(BUSY, str(error))
 
 
 async def _unknown(request: Request, error: Exception) -> Response:
     """Respond to an unknown path, or to a method that the path does not have."""
     status = cast(HTTPException, error).status_code
     told = f"{request.method} {request.url.path:.100} is not known here"
-    return _error(status, told, dict(cast(HTTPException, error).headers or {}))
+    return error_response(status, told, dict(cast(HTTPException, error).headers or {}))
 
 
 async def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    return _error(FAILED, "internal error")
+    return error_response(FAILED, "internal error")

@@ -211,14 +211,13 @@ class HttpServer:
         )
 
     def _answering(self) -> ASGIApp:
-        """Return the application; of a leader, one that is silent while another may lead."""
-        tenure = self._container.tenure
-        if tenure is None:
+        """Return the application; of a member of a group, one that answers while it leads."""
+        if self._container.group is None:
             return self._application
         # a broker without a group is spared the module
         from broker.http.leader_answers import LeaderAnswers
 
-        return LeaderAnswers(self._application, tenure)
+        return LeaderAnswers(self._application, self._container)
 
     def _crowded(self, source: str) -> None:
         """Count a connection dropped because of a limit, and log a notice if one is due."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.amqp.errors import (
+    CONNECTION_FORCED,
     INVALID_FIELD,
     NOT_FOUND,
     RESOURCE_LOCKED,
@@ -32,6 +33,7 @@ from broker.journal import Journal
 from broker.large_body_store import LargeBodyStore
 from broker.links.access import USE, Right
 from broker.links.authenticator import Authenticator
+from broker.links.broker_group import BrokerGroup
 from broker.links.drain import Drain
 from broker.links.login_expiries import LoginExpiries
 from broker.links.memory_guard import MemoryGuard
@@ -96,7 +98,8 @@ class Container:
     `receiving` is the connection whose input is processed right now, None between two.
     `touched` are connections with output to write. `audit`, which is off unless it is replaced at
     the start, records what others than peers report. `contents` is None if the store keeps no large
-    bodies, `service` while the broker answers no requests, `tenure` unless it leads a group.
+    bodies, `service` while the broker answers no requests, `group` unless it is the member of one,
+    `tenure` unless it leads that.
     """
 
     def __init__(
@@ -140,6 +143,7 @@ class Container:
         self.user_limits: Final = UserLimitChecks(self)
         self.login_expiries: Final = LoginExpiries(self)
         self.drain: Final = Drain(self)
+        self.group: BrokerGroup | None = None
         self.tenure: Tenure | None = None
         self._peers: Final[dict[str, list[Peer]]] = {}
         self._links: Final[dict[tuple[str, str, bool], LinkRegistration]] = {}
@@ -159,6 +163,14 @@ class Container:
         return self._txn_prefix + int(self._next_txn).to_bytes(8, "big")
 
     # -- connections
+
+    def check_open(self, open: Open) -> None:
+        """Raise ConnectionFault if no client may connect now, or none with that container-id."""
+        if self.closing:
+            raise ConnectionFault(CONNECTION_FORCED, "the broker is stopping")
+        self.drain.check_open()
+        if "\0" in open.container_id:
+            raise ConnectionFault(INVALID_FIELD, "a container-id has no NUL")
 
     def admit(self, peer: Peer, open: Open, claim: Claim) -> None:
         """Register `peer` under its container-id, or refuse it (CON-02 to CON-06).
@@ -227,6 +239,12 @@ class Container:
         for holders in list(self._peers.values()):
             for peer in list(holders):
                 peer.connection.close(fault)
+
+    def properties(self, kind: str) -> dict[str, object]:
+        """Return the properties of the broker's open to a client of a listener of that kind."""
+        if self.group is None:
+            return self.product
+        return {**self.product, **self.group.properties(kind)}
 
     def peers(self) -> list[Peer]:
         """Return every open connection, in no order."""

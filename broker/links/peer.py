@@ -10,7 +10,6 @@ from broker.amqp.connection import Connection
 from broker.amqp.deadlines import NO_DEADLINE
 from broker.amqp.errors import (
     CONNECTION_FORCED,
-    INVALID_FIELD,
     NOT_IMPLEMENTED,
     UNAUTHORIZED_ACCESS,
     ConnectionFault,
@@ -326,21 +325,25 @@ class Peer(ConnectionOwner):
         self._exchange = None
         self.container_id = open.container_id
         self.hostname = open.hostname or ""
+        if container.group is None or container.group.leads:
+            self.enter(open)
+        else:
+            container.group.arrived(self, open, container.clock.now_ms())
+
+    def enter(self, open: Open) -> None:
+        """Answer the client's open: the connection is open, or refused."""
+        container = self.container
         try:
-            if container.closing:
-                raise ConnectionFault(CONNECTION_FORCED, "the broker is stopping")
-            container.drain.check_open()
-            if "\0" in open.container_id:
-                raise ConnectionFault(INVALID_FIELD, "a container-id has no NUL")
+            container.check_open(open)
             self.claim = claim_of(open)
             self._check_login()
             self.demand(CONNECT, Resource(CONNECTION, self.entrance.listener))
             container.admit(self, open, self.claim)
         except ConnectionFault as fault:
-            self._refuse_connection(fault)
+            self.refuse_connection(fault)
             return
         except NotPermitted as refusal:
-            self._refuse_connection(ConnectionFault(UNAUTHORIZED_ACCESS, str(refusal)))
+            self.refuse_connection(ConnectionFault(UNAUTHORIZED_ACCESS, str(refusal)))
             return
         self.is_open = True
         container.login_expiries.watch(self)
@@ -350,7 +353,7 @@ class Peer(ConnectionOwner):
         self._counts.opened += 1
         self.connection.accept(
             offered_capabilities=list(OFFERED),
-            properties={**container.product, **agreed(self.claim)},
+            properties={**container.properties(self.entrance.kind), **agreed(self.claim)},
         )
         container.watcher.opened(self)
 
@@ -361,7 +364,8 @@ class Peer(ConnectionOwner):
             raise ConnectionFault(CONNECTION_FORCED, LOGIN_ENDED)
         self.identity = current
 
-    def _refuse_connection(self, fault: ConnectionFault) -> None:
+    def refuse_connection(self, fault: ConnectionFault) -> None:
+        """Answer the client's open with the broker's, and with a close."""
         stats = self.container.stats
         stats.connections_refused += 1
         stats.by.connections_refused.add(fault.condition)
@@ -482,6 +486,8 @@ class Peer(ConnectionOwner):
 
     def ended(self) -> None:
         self._alarm.end(self.container.router.timer_queue)
+        if self.container.group is not None:
+            self.container.group.left(self)
         if self.is_open:
             self.is_open = False
             self.container.leave(self)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, inspect, text
 from storage.api import StoreError
 from storage.sql.tables import METADATA
 
-HEAD: Final = "0015"
+HEAD: Final = "0016"
 """Newest version in `migrations/versions`; a test compares it with alembic's."""
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"

@@ -235,6 +235,16 @@ API_TOKEN: Final = Table(
 )
 """API tokens of users, with the fields of `storage.users.StoredToken`; the roles are JSON."""
 
+MEMBER: Final = Table(
+    "member",
+    METADATA,
+    Column("name", String, primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("host", String, nullable=False),
+    Column("port", BigInteger, nullable=False),
+)
+"""The addresses of the brokers of a group, one for each kind of listener."""
+
 SECRET: Final = Table(
     "secret",
     METADATA,

@@ -12,6 +12,7 @@ from typing import Final, Self
 
 from tests.faults.server import Place, Server
 from tests.support import postgres
+from tests.support.ports import free_port
 
 SILENCE_MS: Final = 3000
 GRACE_MS: Final = 4000
@@ -71,7 +72,10 @@ class Pair:
     def _member(self, name: str, url: str) -> Server:
         folder = self._folder / name
         folder.mkdir()
-        made = Server(Place(folder, store=url, settings=f'{SETTINGS}name = "{name}"\n'))
+        port = free_port()
+        settings = f'{SETTINGS}name = "{name}"\nadvertise = {{ amqp = "127.0.0.1:{port}" }}\n'
+        made = Server(Place(folder, store=url, settings=settings, port=port))
+        made.port = port
         self.members.append(made)
         return made
 

@@ -38,12 +38,16 @@ class NotReady(RuntimeError):  # noqa: N818 - named for the broker's state
 
 @dataclass(frozen=True)
 class Place:
-    """The broker's program, store and folder; `settings` is the text of its settings file."""
+    """The broker's program, store, folder and port, 0 for a free one.
+
+    `settings` is the text of its settings file.
+    """
 
     folder: Path
     store: str = DEFAULT_STORE
     compiled: bool = field(default_factory=lambda: not from_checkout())
     settings: str = ""
+    port: int = 0
 
     @property
     def is_sqlite(self) -> bool:
@@ -60,7 +64,8 @@ class Place:
         broker = [str(Path(sys.executable).with_name("jms-broker"))]
         if not self.compiled:
             broker = [sys.executable, "-m", "broker"]
-        return [*broker, "serve", "--port", "0", "--config", str(config), "--store", self.store]
+        options = ["--port", str(self.port), "--config", str(config), "--store", self.store]
+        return [*broker, "serve", *options]
 
     def environment(self) -> dict[str, str]:
         kept = {

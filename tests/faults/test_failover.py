@@ -7,10 +7,12 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from broker.amqp.types import Map, UInt
 from tests.faults.failover import GRACE_MS, SILENCE_MS, Pair
 from tests.faults.producer import Producer, died, drained
 from tests.support import postgres
@@ -63,6 +65,72 @@ async def test_a_standby_takes_over_from_a_leader_that_ends(
     assert (time.monotonic() - began) * 1000 < 2000 + BUSY_MS
     await everything_is_there(standby.port, producer)
     await pair.check_commits()
+
+
+SERVERS = "failover-server-list"
+
+
+def address(told: object) -> tuple[object, int]:
+    """Return the host and port in a map of a redirect, or of the list of servers."""
+    assert isinstance(told, dict | Map)
+    pairs = told.items() if isinstance(told, dict) else told.pairs
+    found = {str(key): value for key, value in pairs}
+    port = found["port"]
+    assert isinstance(port, UInt)
+    return found["network-host"], int(port.value)
+
+
+async def servers(port: int) -> list[tuple[object, int]]:
+    """Return the addresses that a broker tells its clients, none if it is no leader."""
+    async with SocketClient(port, patience_s=20) as client:
+        told = (await client.open()).properties.get(SERVERS, [])
+        assert isinstance(told, list)
+        return [address(each) for each in told]
+
+
+async def accepts(port: int) -> None:
+    """Wait until a broker accepts connections there."""
+    async with asyncio.timeout(10):
+        while True:
+            with suppress(ConnectionRefusedError):
+                async with SocketClient(port):
+                    return
+            await asyncio.sleep(0)
+
+
+async def test_a_standby_sends_clients_to_the_leader(pair: Pair) -> None:
+    leader, standby = await pair.start()
+    await accepts(standby.port)
+    async with SocketClient(standby.port) as client:
+        await client.open()
+        error = (await client.closed()).error
+        assert error is not None
+        assert error.condition == "amqp:connection:redirect"
+        assert address(error.info) == ("127.0.0.1", leader.port)
+
+
+async def test_clients_of_the_leader_are_told_all_members(pair: Pair) -> None:
+    leader, standby = await pair.start()
+    both = [("127.0.0.1", leader.port), ("127.0.0.1", standby.port)]
+    async with asyncio.timeout(10):
+        while await servers(leader.port) != both:
+            pass
+
+
+async def test_a_client_that_comes_during_a_takeover_is_served_by_the_next_leader(
+    pair: Pair,
+) -> None:
+    """The standby holds it before the open, and answers once it leads."""
+    leader, standby = await pair.start()
+    await accepts(standby.port)
+    os.kill(leader.pid, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(20):
+            while not await servers(standby.port):  # it redirects until the leader is silent
+                assert standby.stands_by.is_set()
+        await standby.ready()
+    finally:
+        os.kill(leader.pid, signal.SIGCONT)
 
 
 async def test_a_standby_that_is_told_to_stop_harms_nobody(pair: Pair) -> None:

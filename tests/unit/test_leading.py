@@ -15,6 +15,7 @@ from broker.amqp.sections import split
 from broker.amqp.terminus import Source, Target
 from broker.app import App
 from broker.leading import Leading
+from broker.links.broker_group import BrokerGroup
 from broker.message import read_message
 from broker.settings import MEMORY, given_settings
 from broker.tenure import Tenure
@@ -34,28 +35,25 @@ class Leader:
 
     def __init__(self, users_file: Path, *, grace_ms: int) -> None:
         settings = given_settings(port=0, users_file=users_file, store=MEMORY, http={"port": 0})
-        self.app = App(settings)
+        app = self.app = App(settings)
         self.is_proved = True
-        self._leading = Leading(
+        app.container.group = BrokerGroup("a", app.container.router.timer_queue)
+        app.leading = Leading(
             Tenure(self._proof_us, steady_us, silence_us=SILENCE_US),
-            self.app.container,
-            self.app.listeners,
+            app.container,
+            app.listeners,
             grace_ms=grace_ms,
-            lost=self.app._store_failed,
+            members=app.store.members,
+            lost=app._store_failed,
         )
 
     def _proof_us(self) -> int:
         # as old as it may be, so that it is asked for all the time, or older
         return steady_us() - SILENCE_US * 2 // 3 + (1000 if self.is_proved else -1_000_000)
 
-    async def start(self) -> None:
-        self._leading.start()
-        await self.app.start()
-
     async def stop(self) -> None:
         self.is_proved = True
         await until(lambda: not self.app.listeners.is_frozen or self.app.ended.is_set())
-        self._leading.stop()
         await self.app.stop(patience_s=0)
 
     async def freeze(self) -> None:
@@ -66,7 +64,7 @@ class Leader:
 @pytest.fixture
 async def leader(tmp_path: Path) -> AsyncIterator[Leader]:
     started = Leader(tmp_path / "users", grace_ms=60_000)
-    await started.start()
+    await started.app.start()
     yield started
     await started.stop()
 
@@ -132,7 +130,7 @@ async def test_a_client_that_connects_to_a_frozen_leader_waits(leader: Leader) -
 
 async def test_a_leader_that_stays_frozen_drops_its_clients(tmp_path: Path) -> None:
     leader = Leader(tmp_path / "users", grace_ms=1)
-    await leader.start()
+    await leader.app.start()
     async with SocketClient(leader.app.port) as client:
         await client.open()
         leader.is_proved = False

@@ -30,6 +30,8 @@ POLL_S: Final = 0.1
 PING_S: Final = 0.5
 """Seconds between two statements by which an idle leader shows that it is there."""
 
+NO_ADDRESSES: Final[Mapping[str, tuple[str, int]]] = {}
+
 APPLICATION: Final = "jms-broker/"
 """Beginning of the names of the members' sessions; the member's name and a random part follow."""
 
@@ -63,10 +65,20 @@ WHERE pid = $1 AND application_name = $2 AND {HELD}
 
 @final
 class Group:
-    """The group that a broker is a member of, under a name that no other member has."""
+    """The group that a broker is a member of, under a name that no other member has.
 
-    def __init__(self, name: str, *, silence_ms: int) -> None:
+    `addresses` are the host and port of this member for clients, by the kind of listener.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        silence_ms: int,
+        addresses: Mapping[str, tuple[str, int]] = NO_ADDRESSES,
+    ) -> None:
         self.name: Final = name
+        self.addresses: Final = addresses
         self.silence_ms: Final = silence_ms
         self.application: Final = f"{APPLICATION}{name}/{secrets.token_hex(4)}"
         self.session_settings: Final[Mapping[str, str]] = {
@@ -103,45 +115,70 @@ class Sample:
 
 @final
 class Silence:
-    """Whether the leader's session has heard nothing from its client for `silence_ms`."""
+    """The time since the leader's session has heard anything from its client."""
 
-    def __init__(self, silence_ms: int) -> None:
-        self._silence_us: Final = silence_ms * 1000
+    def __init__(self) -> None:
         self._seen: Sample | None = None
         self._copying_since_us = 0
 
-    def is_too_long(self, sample: Sample) -> bool:
-        """Return whether the session is to be ended, after what the last samples have shown.
+    def lasts_us(self, sample: Sample) -> int:
+        """Return how long it has lasted, in µs of the server's clock, as the last samples show.
 
         A COPY in which bytes arrive now and then waits for its client nearly all the time.
         """
         seen, self._seen = self._seen, sample
         if not sample.waits:
             self._seen = None
-            return False
+            return 0
         if sample.copied is None:
-            return sample.now_us - sample.since_us >= self._silence_us
+            return sample.now_us - sample.since_us
         if seen is None or (seen.pid, seen.copied) != (sample.pid, sample.copied):
             self._copying_since_us = sample.now_us
-        return sample.now_us - self._copying_since_us >= self._silence_us
+        return sample.now_us - self._copying_since_us
 
 
-async def wait_for_lock(session: Session, group: Group, told: Callable[[str, str], None]) -> None:
-    """Return once `session` has the lock; end the session of a silent leader.
+@final
+class Candidate:
+    """A standby that waits for the lock, and ends the session of a leader that is silent.
 
     `told` is called with the name of each new leader, and with what is wrong with it, if anything.
+    The name is empty if none leads, or if the leader is nearly silent for too long.
     """
-    silence = Silence(group.silence_ms)
-    leader = 0
-    while not await session.raw.fetchval(TRY_LOCK):
-        row = await session.raw.fetchrow(LEADER)
-        if row is not None:
-            if row["pid"] != leader:
-                leader = row["pid"]
-                told(leader_of(row), HIDDEN if row["is_hidden"] else "")
-            if not row["is_hidden"] and silence.is_too_long(_sample(row)):
-                await session.raw.fetchval("SELECT pg_terminate_backend($1)", leader)
-        await asyncio.sleep(POLL_S)
+
+    def __init__(self, group: Group, turn: asyncio.Lock, told: Callable[[str, str], None]) -> None:
+        self._silence_us: Final = group.silence_ms * 1000
+        self._silence: Final = Silence()
+        self._turn: Final = turn
+        self._told: Final = told
+        self._leader = ""
+        self._obstacle = ""
+
+    async def wait(self, session: Session) -> None:
+        """Return once `session` has the lock. Others may use the session in turn."""
+        while True:
+            async with self._turn:
+                if await session.raw.fetchval(TRY_LOCK):
+                    return
+                await self._look(session.raw)
+            await asyncio.sleep(POLL_S)
+
+    async def _look(self, raw: asyncpg.Connection) -> None:
+        row = await raw.fetchrow(LEADER)
+        if row is None:
+            self._tell("", "")
+            return
+        if row["is_hidden"]:
+            self._tell(leader_of(row), HIDDEN)
+            return
+        lasts_us = self._silence.lasts_us(_sample(row))
+        self._tell("" if lasts_us >= self._silence_us // 2 else leader_of(row), "")
+        if lasts_us >= self._silence_us:
+            await raw.fetchval("SELECT pg_terminate_backend($1)", row["pid"])
+
+    def _tell(self, leader: str, obstacle: str) -> None:
+        if (leader, obstacle) != (self._leader, self._obstacle):
+            self._leader, self._obstacle = leader, obstacle
+            self._told(leader, obstacle)
 
 
 @final

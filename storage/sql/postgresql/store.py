@@ -20,12 +20,14 @@ from sqlalchemy import Connection
 from storage.api import LeadershipError, StoreError
 from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
+from storage.members import StoredMember
 from storage.sql import contents, events
 from storage.sql.contents import IN_USE
 from storage.sql.index import Changes
 from storage.sql.postgresql import postgres
 from storage.sql.postgresql.epoch import CHECK_EPOCH, COMMITS, OWNER
-from storage.sql.postgresql.leadership import PING_S, Group, Witness, wait_for_lock
+from storage.sql.postgresql.leadership import PING_S, Candidate, Group, Witness
+from storage.sql.postgresql.members import announce, members
 from storage.sql.postgresql.postgres import AwayError
 from storage.sql.postgresql.session import Session, application_name
 from storage.sql.reading import learn
@@ -93,40 +95,48 @@ class PostgresStore(SqlStore):
 
     # -- open and close
 
-    async def prepare(self) -> None:
-        try:
-            self._session = await self._connected()
-        except postgres.FAILURES as error:
-            raise self._fail(error) from None
-
     async def lead(self, told: Callable[[str, str], None]) -> None:
         """Wait for the lock, connecting again where the connection is lost, and begin an epoch."""
+        assert self._group is not None
+        candidate = Candidate(self._group, self._turn, told)
         while self._epoch == 0:
             try:
-                await self._lead(told)
+                session = await self._standby_session(self._group)
+                await candidate.wait(session)
+                async with self._turn:
+                    await self._begin(session)
+                    await session.run(partial(announce, group=self._group))
             except postgres.FAILURES as error:
                 if not postgres.is_passing(error):
                     raise self._fail(error) from None
                 told("", str(postgres.explained(error, self._name)))
                 await asyncio.sleep(RETRY_PAUSE_S)
 
-    async def _lead(self, told: Callable[[str, str], None]) -> None:
+    async def _standby_session(self, group: Group) -> Session:
+        """Return a session, over which the member has announced itself."""
         session = self._session
         if session is None or not session.is_open:
-            session = self._session = await self._connected()
-        if self._group is None:
-            await self._lock(session)
-        else:
-            await wait_for_lock(session, self._group, told)
+            session = await self._connected()
+            await session.run(partial(announce, group=group))
+            self._session = session
+        return session
+
+    async def _begin(self, session: Session) -> None:
+        """Begin an epoch in `session`, which has the lock."""
         await session.run(bring_up_to_date)
         # committed before anything is read: a broker that led before writes no more
         self._number = await session.begin_epoch()
         self._epoch = session.epoch
 
+    async def members(self) -> list[StoredMember]:
+        return [] if self._group is None else await self._run(members)
+
     async def open(self) -> None:
         try:
             if self._epoch == 0:
-                await self._lead(_tell_nobody)
+                session = self._session = await self._connected()
+                await self._lock(session)
+                await self._begin(session)
             session = self._ready()
             sent_us = steady_us()
             await session.in_transaction(self._take_up)
@@ -349,6 +359,8 @@ class PostgresStore(SqlStore):
         try:
             return await self._ready().run(work)
         except postgres.FAILURES as error:
+            if self._epoch == 0:  # it stands by, and connects again by itself
+                raise postgres.explained(error, self._name) from None
             await self._return(error, None)
         try:
             return await self._ready().run(work)
@@ -376,7 +388,3 @@ class PostgresStore(SqlStore):
 
     async def event_bounds(self) -> tuple[int, int]:
         return await self._run(events.bounds)
-
-
-def _tell_nobody(leader: str, obstacle: str) -> None:
-    """Ignore who leads: a broker without a group does not wait for that."""

@@ -1,0 +1,15 @@
+"""A broker of a group as the group's store knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, final
+
+
+@final
+class StoredMember:
+    """A member that is up, and the host and port at which clients reach it, by kind of listener."""
+
+    def __init__(self, name: str, addresses: Mapping[str, tuple[str, int]]) -> None:
+        self.name: Final = name
+        self.addresses: Final = addresses
