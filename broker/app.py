@@ -246,7 +246,7 @@ class App:
             self.store,
             management=management,
             obstacles=self.obstacles,
-            has_started=lambda: self._has_started,
+            has_started=self._is_up,
         )
 
     def _claims_service(self) -> Service | None:
@@ -392,10 +392,14 @@ class App:
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
 
+    def _is_up(self) -> bool:
+        """Return whether the start is complete; that of a standby is when it listens."""
+        return self._has_started or (self.group is not None and self._listens)
+
     def obstacles(self) -> list[str]:
         """Return the reasons for which the broker does not serve clients now, none if it does."""
         found = {
-            "the listeners are not up": not self._has_started,
+            "the listeners are not up": not self._is_up(),
             "the store failed": self.failure is not None,
             "the broker is stopping": self.container.drain.keeps_clients_out(),
             "standby": self.group is not None and not self.group.leads,

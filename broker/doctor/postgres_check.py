@@ -47,7 +47,7 @@ async def _asked(url: str) -> tuple[str, int]:
 
     session = await asyncpg.connect(url, timeout=TIMEOUT_S)
     try:
-        facts = await postgres.facts_of(session)
+        facts = await postgres.facts_of(session, url)
     finally:
         await session.close(timeout=TIMEOUT_S)
     return postgres.refusal(facts), facts.version

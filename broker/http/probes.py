@@ -14,7 +14,7 @@ from starlette.routing import Route
 from broker.http.site import Site
 from broker.management.request import BUSY
 
-PROBES: Final = ("/livez", "/readyz", "/startupz")
+PROBES: Final = ("/livez", "/readyz", "/startupz", "/leaderz")
 
 NO_STORE: Final = {"cache-control": "no-store"}
 
@@ -27,7 +27,7 @@ class Probes:
 
     def routes(self) -> list[Route]:
         """Return the routes of the probes."""
-        handlers = (self._alive, self._ready, self._started)
+        handlers = (self._alive, self._ready, self._started, self._leads)
         return [Route(path, handler) for path, handler in zip(PROBES, handlers, strict=True)]
 
     async def _alive(self, request: Request) -> Response:  # noqa: ARG002 - as starlette calls it
@@ -41,6 +41,11 @@ class Probes:
     async def _started(self, request: Request) -> Response:  # noqa: ARG002
         """Respond `ok` once the start is complete, whatever happens afterwards."""
         return _answer([] if self._site.has_started() else ["the broker is starting"])
+
+    async def _leads(self, request: Request) -> Response:  # noqa: ARG002
+        """Respond `ok` if no other broker of a group leads; without a group the broker does."""
+        group = self._site.container.group
+        return _answer([] if group is None or group.leads else ["standby"])
 
 
 def _answer(obstacles: list[str]) -> Response:

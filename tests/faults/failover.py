@@ -47,6 +47,8 @@ class Pair:
         self._server: Final = server
         self._database: Final = database
         self.members: Final[list[Server]] = []
+        self.http: Final[dict[Server, str]] = {}
+        """The HTTP URLs of the members."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,8 +76,11 @@ class Pair:
         folder.mkdir()
         port = free_port()
         settings = f'{SETTINGS}name = "{name}"\nadvertise = {{ amqp = "127.0.0.1:{port}" }}\n'
+        http = free_port()
+        settings += f"[http]\nport = {http}\n"
         made = Server(Place(folder, store=url, settings=settings, port=port))
         made.port = port
+        self.http[made] = f"http://127.0.0.1:{http}"
         self.members.append(made)
         return made
 

@@ -15,10 +15,13 @@ import pytest
 from broker.amqp.types import Map, UInt
 from tests.faults.failover import GRACE_MS, SILENCE_MS, Pair
 from tests.faults.producer import Producer, died, drained
+from tests.faults.prompt import PromptClient
 from tests.support import postgres
+from tests.support.http import ask
 from tests.support.postgres import Server
 from tests.support.postgres_proxy import Proxy
 from tests.support.socket_client import SocketClient
+from tests.support.tls_listening import until
 
 BUSY_MS = 3000
 """Milliseconds by which another program of the machine may delay anything here."""
@@ -109,6 +112,28 @@ async def test_a_standby_sends_clients_to_the_leader(pair: Pair) -> None:
         assert address(error.info) == ("127.0.0.1", leader.port)
 
 
+STATUSES = [
+    # path, the leader's status, the standby's
+    ("/livez", 200, 200),
+    ("/startupz", 200, 200),
+    ("/readyz", 200, 503),
+    ("/leaderz", 200, 503),
+    ("/events/bounds", 200, 503),
+]
+
+
+@pytest.mark.requirement("OPS-03")
+async def test_a_standby_answers_only_probes_over_http(pair: Pair) -> None:
+    leader, standby = await pair.start()
+    await accepts(standby.port)
+    for path, of_leader, of_standby in STATUSES:
+        assert (await ask(f"{pair.http[leader]}{path}")).status == of_leader, path
+        assert (await ask(f"{pair.http[standby]}{path}")).status == of_standby, path
+    assert (await ask(f"{pair.http[standby]}/readyz")).body == b"standby\n"
+    refused = await ask(f"{pair.http[standby]}/events/bounds")
+    assert refused.error() == "this broker stands by: one leads"
+
+
 async def test_clients_of_the_leader_are_told_all_members(pair: Pair) -> None:
     leader, standby = await pair.start()
     both = [("127.0.0.1", leader.port), ("127.0.0.1", standby.port)]
@@ -186,3 +211,22 @@ async def test_a_leader_that_is_cut_off_from_the_database_freezes(
             assert (time.monotonic() - began) * 1000 < SILENCE_MS + GRACE_MS + BUSY_MS
         await everything_is_there(standby.port, producer)
         await pair.check_commits()
+
+
+async def test_a_leader_that_is_cut_off_neither_delivers_nor_answers_though_it_need_not_commit(
+    pair: Pair, server: Server, database: str
+) -> None:
+    """Messages that are consumed before they are written need no commit: the store fences none."""
+    async with Proxy(server) as proxy:
+        leader, standby = await pair.start((proxy.url(database), server.url(database)))
+        async with SocketClient(leader.port, patience_s=40) as client:
+            prompt = PromptClient(client)
+            await prompt.attach("q")
+            working = asyncio.create_task(prompt.run_until_silent())
+            await until(lambda: prompt.rounds >= 100)
+            proxy.lose_requests = proxy.lose_answers = True
+            cut_s = time.monotonic()
+            await working
+        assert prompt.heard_s - cut_s < SILENCE_MS / 1000
+        await standby.ready()
+        assert time.monotonic() > prompt.heard_s

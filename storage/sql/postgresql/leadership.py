@@ -165,17 +165,18 @@ class Candidate:
     async def _look(self, raw: asyncpg.Connection) -> None:
         row = await raw.fetchrow(LEADER)
         if row is None:
-            self._tell("", "")
+            self.tell("", "")
             return
         if row["is_hidden"]:
-            self._tell(leader_of(row), HIDDEN)
+            self.tell(leader_of(row), HIDDEN)
             return
         lasts_us = self._silence.lasts_us(_sample(row))
-        self._tell("" if lasts_us >= self._silence_us // 2 else leader_of(row), "")
+        self.tell("" if lasts_us >= self._silence_us // 2 else leader_of(row), "")
         if lasts_us >= self._silence_us:
             await raw.fetchval("SELECT pg_terminate_backend($1)", row["pid"])
 
-    def _tell(self, leader: str, obstacle: str) -> None:
+    def tell(self, leader: str, obstacle: str) -> None:
+        """Tell of a leader and an obstacle, unless that is what was told last."""
         if (leader, obstacle) != (self._leader, self._obstacle):
             self._leader, self._obstacle = leader, obstacle
             self._told(leader, obstacle)

@@ -42,6 +42,8 @@ SETTINGS: Final = {
     "jit": "off",
 }
 
+STANDBY_NAMES: Final = "synchronous_standby_names"
+
 NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 STATEMENT_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -129,6 +131,7 @@ class Facts:
         is_standby: bool,
         process: int,
         processes: Sequence[int],
+        hosts: int = 1,
     ) -> None:
         self.version: Final = version
         self.settings: Final = settings
@@ -137,6 +140,8 @@ class Facts:
         """Id of the session's server process, as the greeting named it."""
         self.processes: Final = processes
         """Ids of the server processes of consecutive statements; they differ behind a pooler."""
+        self.hosts: Final = hosts
+        """The number of servers that the store's URL names: one of them takes changes."""
 
 
 def refusal(facts: Facts) -> str:
@@ -157,15 +162,21 @@ def refusal(facts: Facts) -> str:
             f"it would lose what was accepted: synchronous_commit is {commit};"
             " ALTER ROLE … SET synchronous_commit = on"
         )
+    if facts.hosts > 1 and not facts.is_standby and not facts.settings[STANDBY_NAMES]:
+        return (
+            f"its URL names {facts.hosts} servers, and it waits for no other: a server that was"
+            " replaced would take changes when it comes back; set synchronous_standby_names in"
+            " postgresql.conf, or name one server"
+        )
     encoding = facts.settings["server_encoding"]
     if encoding != "UTF8":
         return f"its encoding is {encoding}; make the database with ENCODING 'UTF8'"
     return ""
 
 
-async def facts_of(session: asyncpg.Connection) -> Facts:
-    """Ask the server for the facts that `refusal` checks."""
-    names = ["fsync", "full_page_writes", "synchronous_commit", "server_encoding"]
+async def facts_of(session: asyncpg.Connection, url: str) -> Facts:
+    """Ask the server of `url` for the facts that `refusal` checks."""
+    names = ["fsync", "full_page_writes", "synchronous_commit", STANDBY_NAMES, "server_encoding"]
     rows = await session.fetch(
         "SELECT name, setting FROM pg_settings WHERE name = ANY($1::text[])", names
     )
@@ -180,7 +191,16 @@ async def facts_of(session: asyncpg.Connection) -> Facts:
         is_standby=is_standby,
         process=session.get_server_pid(),
         processes=processes,
+        hosts=hosts_of(url),
     )
+
+
+def hosts_of(url: str) -> int:
+    """Return the number of servers that a URL names."""
+    place, _, options = url.partition("://")[2].partition("?")
+    chosen = [each[len("host=") :] for each in options.split("&") if each.startswith("host=")]
+    named = chosen[0] if chosen else place.rpartition("@")[2].partition("/")[0]
+    return len(named.split(","))
 
 
 def name_of(url: str) -> str:

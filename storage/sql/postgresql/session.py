@@ -74,7 +74,7 @@ class Session:
         self._texts = Texts(self._engine.dialect)
         raw = self.raw
         raw.add_log_listener(self._noticed)
-        facts = await postgres.facts_of(raw)
+        facts = await postgres.facts_of(raw, self._url)
         why = postgres.refusal(facts)
         if why:
             raise StoreError(f"the store {postgres.name_of(self._url)} is refused: {why}")

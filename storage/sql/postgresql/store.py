@@ -109,7 +109,7 @@ class PostgresStore(SqlStore):
             except postgres.FAILURES as error:
                 if not postgres.is_passing(error):
                     raise self._fail(error) from None
-                told("", str(postgres.explained(error, self._name)))
+                candidate.tell("", str(postgres.explained(error, self._name)))
                 await asyncio.sleep(RETRY_PAUSE_S)
 
     async def _standby_session(self, group: Group) -> Session:

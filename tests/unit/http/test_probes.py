@@ -16,7 +16,7 @@ from tests.support.access import RuledUsers
 from tests.support.broker import Broker
 from tests.support.http import ask, server_of
 
-PROBES = ("/livez", "/readyz", "/startupz")
+PROBES = ("/livez", "/readyz", "/startupz", "/leaderz")
 
 
 def state_of(app: App) -> tuple[list[str], bool]:
@@ -49,9 +49,9 @@ async def test_a_broker_whose_store_failed_is_not_ready(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("obstacles", "started", "statuses"),
     [
-        pytest.param([], True, [200, 200, 200], id="in service"),
-        pytest.param(["the listeners are not up"], False, [200, 503, 503], id="starting"),
-        pytest.param(["the store failed", "it stops"], True, [200, 503, 200], id="failed"),
+        pytest.param([], True, [200, 200, 200, 200], id="in service"),
+        pytest.param(["the listeners are not up"], False, [200, 503, 503, 200], id="starting"),
+        pytest.param(["the store failed", "it stops"], True, [200, 503, 200, 200], id="failed"),
     ],
 )
 async def test_each_probe_has_its_status(

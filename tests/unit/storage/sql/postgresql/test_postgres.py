@@ -13,6 +13,7 @@ from storage.sql.postgresql.postgres import (
     columns_of,
     connect,
     explained,
+    hosts_of,
     is_passing,
     is_plain,
     name_of,
@@ -24,17 +25,26 @@ DURABLE = {
     "fsync": "on",
     "full_page_writes": "on",
     "synchronous_commit": "on",
+    "synchronous_standby_names": "",
     "server_encoding": "UTF8",
 }
 
 
-def facts(version: int = 150018, process: int = 7, **settings: str) -> Facts:
+def facts(
+    version: int = 150018,
+    process: int = 7,
+    *,
+    hosts: int = 1,
+    is_standby: bool = False,
+    **settings: str,
+) -> Facts:
     return Facts(
         version=version,
         settings=DURABLE | settings,
-        is_standby=False,
+        is_standby=is_standby,
         process=process,
         processes=[7, 7],
+        hosts=hosts,
     )
 
 
@@ -48,6 +58,11 @@ REFUSALS = [
     pytest.param(facts(synchronous_commit="off"), "ALTER ROLE", id="commits are not waited for"),
     pytest.param(facts(synchronous_commit="local"), "ALTER ROLE", id="the standby is not"),
     pytest.param(facts(server_encoding="LATIN1"), "ENCODING 'UTF8'", id="another encoding"),
+    pytest.param(facts(hosts=2), "set synchronous_standby_names", id="two servers, each alone"),
+    pytest.param(
+        facts(hosts=2, synchronous_standby_names="ANY 1 (b)"), "", id="two servers, one waits"
+    ),
+    pytest.param(facts(hosts=2, is_standby=True), "", id="the one of them that is a standby"),
 ]
 
 
@@ -57,6 +72,19 @@ def test_what_would_not_be_durable_is_refused(given: Facts, says: str) -> None:
     why = refusal(given)
     assert says in why
     assert bool(says) is bool(why)
+
+
+HOSTS = [
+    pytest.param("postgresql://me:se,cret@db.example:5433/jms?sslmode=require", 1, id="one"),
+    pytest.param("postgresql://me@a:5433,b/jms", 2, id="two"),
+    pytest.param("postgresql:///jms?user=me&host=a,b,c&port=1,2,3", 3, id="three, as an option"),
+    pytest.param("postgresql:///jms", 1, id="the default"),
+]
+
+
+@pytest.mark.parametrize(("url", "expected"), HOSTS)
+def test_servers_of_a_url_are_counted(url: str, expected: int) -> None:
+    assert hosts_of(url) == expected
 
 
 NAMES = [
