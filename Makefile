@@ -134,10 +134,11 @@ attacks: $(STAMPS)/test
 	fi
 
 # Deliberate bugs, one by one: the simulation finds seventeen, and named files of tests find seven of
-# access control; nothing is found where there is none.
+# access control and four of leadership; nothing is found where there is none.
 mutations: $(STAMPS)/test
 	@$(BIN)/python -m tests.scenario.mutations
 	@$(BIN)/python -m tests.scenario.security_mutations
+	@$(BIN)/python -m tests.scenario.leadership_mutations
 
 # Which requirements and attacks have tests; fails where one that must have has none.
 requirements: $(STAMPS)/test

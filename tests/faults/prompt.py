@@ -61,6 +61,7 @@ class PromptClient:
             body = read_frame(await self._client.frame()).body
             if isinstance(body, Transfer):
                 delivered = True
+                assert body.delivery_id is not None, "each message is one frame"
                 self._client.send_bytes(frame(Disposition(first=body.delivery_id)))
                 self.heard_s = time.monotonic()
             elif isinstance(body, Disposition):

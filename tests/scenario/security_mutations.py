@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -131,23 +132,23 @@ def failure_of(tests: str, mutation: Mutation | None) -> str | None:
     return failed[0].removeprefix("FAILED ")
 
 
-def main() -> int:
+def check(controls: Sequence[Control]) -> int:
     """Print a line for each bug; return 0 if all are found and unchanged sources pass, else 1."""
     missed = 0
-    for each in CONTROLS:
+    for each in controls:
         began = time.monotonic()
         failed = failure_of(each.tests, each.mutation)
         missed += failed is None
         seconds = time.monotonic() - began
         verdict = "MISSED" if failed is None else "found"
         print(f"{verdict} in {seconds:4.1f} s: {each.mutation.name}\n    {failed}", flush=True)
-    for tests in dict.fromkeys(each.tests for each in CONTROLS):
+    for tests in dict.fromkeys(each.tests for each in controls):
         failed = failure_of(tests, None)
         missed += failed is not None
         print(f"without a bug: {tests}: {failed or 'all pass'}", flush=True)
-    print(f"{len(CONTROLS)} bugs, {missed or 'none'} missed or found where there is none")
+    print(f"{len(controls)} bugs, {missed or 'none'} missed or found where there is none")
     return 0 if missed == 0 else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check(CONTROLS))

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.scenario import leadership_mutations, security_mutations
 from tests.scenario.mutations import MUTATIONS, ROOT, Mutation, mutated, simulate
-from tests.scenario.security_mutations import CONTROLS, COPIED
+from tests.scenario.security_mutations import COPIED
 
 pytestmark = pytest.mark.incompatible_with_mypyc
+
+CONTROLS = (*security_mutations.CONTROLS, *leadership_mutations.CONTROLS)
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[each.name for each in MUTATIONS])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 
 import pytest
@@ -184,6 +185,39 @@ async def test_a_witness_sees_a_statement_that_takes_long(url: str, leader: Sess
     sleeping = asyncio.create_task(leader.raw.execute("SELECT pg_sleep(0.5)"))
     while not sleeping.done():
         assert not await witness.sees(leader), "it has no lock"
+    witness.drop()
+
+
+async def waiting_commit(session: Session) -> asyncio.Task[str]:
+    """Return a commit of `session` that waits for a standby server.
+
+    The server's processes hear of its new settings one after another: the first commits may not
+    wait.
+    """
+    waits = f"SELECT FROM pg_stat_activity WHERE pid = {session.raw.get_server_pid()}"
+    for number in itertools.count():
+        committing = asyncio.create_task(session.raw.execute(f"CREATE TABLE numbers{number} ()"))
+        while not committing.done():
+            if await postgres.server().sql(f"{waits} AND wait_event = 'SyncRep'"):
+                return committing
+    raise AssertionError
+
+
+async def test_a_witness_does_not_count_a_wait_for_a_standby_server(
+    url: str, leader: Session
+) -> None:
+    """On a server that was left behind, such a wait never ends."""
+    server = postgres.server()
+    witness = Witness(url)
+    await server.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    await server.sql("SELECT pg_reload_conf()")
+    try:
+        committing = await waiting_commit(leader)
+        assert not await witness.sees(leader)
+    finally:
+        await server.sql("ALTER SYSTEM RESET synchronous_standby_names")
+        await server.sql("SELECT pg_reload_conf()")
+    await committing
     witness.drop()
 
 
