@@ -272,6 +272,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "storage/sql/migrations/versions/v0014_api_tokens.py": "the same",
     "storage/sql/migrations/versions/v0015_commits_epoch.py": "the same",
     "broker/http/leader_answers.py": "tests/unit/test_leading.py",
+    "storage/sql/transaction.py": "tests/unit/storage/sql/test_schema.py",
     "storage/steady_clock.py": "the machine's clock",
     "broker/standing_by.py": "tests/faults/test_failover.py",
     "storage/members.py": "a record",

@@ -4,8 +4,6 @@ alembic is imported only to change a schema, or to make one in PostgreSQL. It ta
 which a new SQLite store is spared: its tables are made as they are now.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +11,7 @@ from sqlalchemy import Connection, inspect, text
 
 from storage.api import StoreError
 from storage.sql.tables import METADATA
+from storage.sql.transaction import transaction
 
 HEAD: Final = "0016"
 """Newest version in `migrations/versions`; a test compares it with alembic's."""
@@ -34,7 +33,7 @@ def bring_up_to_date(connection: Connection, target: str = HEAD) -> None:
         return
     is_sqlite = connection.dialect.name == "sqlite"
     if is_sqlite and target == HEAD and not inspect(connection).get_table_names():
-        with _transaction(connection, "BEGIN IMMEDIATE"):
+        with transaction(connection, "BEGIN IMMEDIATE"):
             _make_tables(connection)
         return
     from alembic import command
@@ -54,7 +53,7 @@ def bring_up_to_date(connection: Connection, target: str = HEAD) -> None:
     config.attributes["connection"] = connection
     # alembic assumes that SQLite has no transactional DDL: without this a power cut could leave
     # half a schema
-    with _transaction(connection, "BEGIN IMMEDIATE" if is_sqlite else "BEGIN"):
+    with transaction(connection, "BEGIN IMMEDIATE" if is_sqlite else "BEGIN"):
         command.upgrade(config, target)
 
 
@@ -66,15 +65,3 @@ def _make_tables(connection: Connection) -> None:
         " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
     )
     connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
-
-
-@contextmanager
-def _transaction(connection: Connection, begin: str) -> Iterator[None]:
-    """Commit what is done in the block, or undo all of it if it fails."""
-    connection.exec_driver_sql(begin)
-    try:
-        yield
-    except BaseException:
-        connection.exec_driver_sql("ROLLBACK")
-        raise
-    connection.exec_driver_sql("COMMIT")

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, text
 
 from storage.members import StoredMember
 from storage.sql.postgresql.leadership import APPLICATION, Group
+from storage.sql.transaction import transaction
 
 HAS_TABLE: Final = text("SELECT to_regclass('member') IS NOT NULL")
 
@@ -30,12 +31,11 @@ def announce(connection: Connection, group: Group) -> None:
     """
     if not connection.execute(HAS_TABLE).scalar():
         return
-    connection.exec_driver_sql("BEGIN")
-    connection.execute(FORGET, {"name": group.name})
-    for kind, (host, port) in group.addresses.items():
-        row = {"name": group.name, "kind": kind, "host": host, "port": port}
-        connection.execute(ANNOUNCE, row)
-    connection.exec_driver_sql("COMMIT")
+    with transaction(connection):
+        connection.execute(FORGET, {"name": group.name})
+        for kind, (host, port) in group.addresses.items():
+            row = {"name": group.name, "kind": kind, "host": host, "port": port}
+            connection.execute(ANNOUNCE, row)
 
 
 def members(connection: Connection) -> list[StoredMember]:

@@ -34,6 +34,7 @@ from storage.sql.reading import learn
 from storage.sql.schema import bring_up_to_date
 from storage.sql.sql_store import SqlStore
 from storage.sql.statements import Texts
+from storage.sql.transaction import transaction
 from storage.steady_clock import steady_us
 
 T = TypeVar("T")
@@ -140,7 +141,7 @@ class PostgresStore(SqlStore):
             session = self._ready()
             sent_us = steady_us()
             await session.in_transaction(self._take_up)
-            self._proof_us = sent_us
+            self._prove(sent_us)
         except postgres.FAILURES as error:
             if self._session is not None:
                 self._session.drop()
@@ -236,7 +237,7 @@ class PostgresStore(SqlStore):
             await session.write(changes, self._number)
         finally:
             limit.cancel()
-        self._proof_us = max(self._proof_us, sent_us)
+        self._prove(sent_us)
 
     # -- a session that is lost
 
@@ -258,7 +259,7 @@ class PostgresStore(SqlStore):
             if self._witness is not None and self._turn.locked():
                 sent_us = steady_us()
                 if await self._witness.sees(session):
-                    self._proof_us = max(self._proof_us, sent_us)
+                    self._prove(sent_us)
                 continue
             async with self._turn:
                 await self._ping(session)
@@ -268,10 +269,14 @@ class PostgresStore(SqlStore):
         sent_us = steady_us()
         with suppress(*postgres.FAILURES):  # if it has ended, its termination listener replaces it
             if await session.leads():
-                self._proof_us = max(self._proof_us, sent_us)
+                self._prove(sent_us)
             else:
                 session.drop()  # the next one gets the lock, or finds who has it
         limit.cancel()
+
+    def _prove(self, sent_us: int) -> None:
+        """Note that what was sent at `sent_us` found that this broker leads."""
+        self._proof_us = max(self._proof_us, sent_us)
 
     def proof_us(self) -> int:
         return self._proof_us
@@ -369,16 +374,9 @@ class PostgresStore(SqlStore):
 
     def _at_once(self, connection: Connection, work: Callable[[Connection], T]) -> T:
         """Do `work` in one transaction, which fails in an epoch that is over."""
-        connection.exec_driver_sql("BEGIN")
-        try:
+        with transaction(connection):
             connection.exec_driver_sql(CHECK_EPOCH.format(epoch=self._epoch))
-            result = work(connection)
-        except BaseException:
-            with suppress(*postgres.FAILURES):  # the session may have ended
-                connection.exec_driver_sql("ROLLBACK")
-            raise
-        connection.exec_driver_sql("COMMIT")
-        return result
+            return work(connection)
 
     async def events(self, query: EventQuery) -> EventPage:
         return await self._run(partial(events.load, query=query))

@@ -6,7 +6,6 @@ import asyncio
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,6 +34,7 @@ from storage.sql.sqlite.lock import StoreLock
 from storage.sql.sqlite.reader import Reader
 from storage.sql.sqlite.writer import Writer
 from storage.sql.statements import Texts
+from storage.sql.transaction import transaction
 
 T = TypeVar("T")
 
@@ -203,15 +203,8 @@ class SqliteStore(SqlStore):
 
     def _at_once(self, connection: Connection, work: Callable[[Connection], T]) -> T:
         """Do `work` in one transaction: one sync for all rows."""
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        try:
-            result = work(connection)
-        except BaseException:
-            with suppress(SQLAlchemyError):  # on a full disk SQLite has rolled back already
-                connection.exec_driver_sql("ROLLBACK")
-            raise
-        connection.exec_driver_sql("COMMIT")
-        return result
+        with transaction(connection, "BEGIN IMMEDIATE"):
+            return work(connection)
 
     def _opened(self) -> Connection:
         if self._connection is None:
