@@ -92,6 +92,7 @@ class App:
     """The watch over its tenure, of the leader of a group."""
 
     _listens = False
+    """Whether `listen` has been called; a standby that listens has started its audit, too."""
 
     log_level: str | None = None
     """The level of the log that a request has set, in place of the settings' until a reload."""
@@ -285,8 +286,6 @@ class App:
     async def listen(self) -> None:
         """Accept connections; of a broker that stands by, before its start."""
         self._listens = True
-        if self.group is not None:
-            await self.container.audit.start()
         if self.http is not None:
             await self.http.start()
         if self.login is not None:

@@ -23,7 +23,6 @@ from storage.members import StoredMember
 LOOK_S: Final = 0.1
 """Seconds between two looks at the tenure, and between two looks for empty frames that are due."""
 
-
 MEMBERS_S: Final = 2.0
 """Seconds between two questions which members of the group are up."""
 
@@ -52,13 +51,8 @@ class Leading:
         self._members: Final = members
         self._lost: Final = lost
         self._asking: asyncio.Task[None] | None = None
-        self._frozen_since_ms = -1
+        self._frozen_since_ms = 0
         self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def is_frozen(self) -> bool:
-        """Whether the broker has stopped to read from its clients, and to answer them."""
-        return self._frozen_since_ms >= 0
 
     async def start(self, group: BrokerGroup) -> None:
         """Count on the tenure, and serve clients as the leader of `group`, from now on."""
@@ -86,9 +80,9 @@ class Leading:
         self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)
         now_ms = int(self._container.clock.now_ms())
         if not self._tenure.is_over():
-            if self.is_frozen:
+            if self._listeners.is_frozen:
                 self._thaw(now_ms)
-        elif not self.is_frozen:
+        elif not self._listeners.is_frozen:
             self._freeze(now_ms)
         elif now_ms - self._frozen_since_ms < self._grace_ms:
             self._listeners.beat(now_ms)
@@ -109,7 +103,6 @@ class Leading:
 
     def _thaw(self, now_ms: int) -> None:
         lasted_ms = now_ms - self._frozen_since_ms
-        self._frozen_since_ms = -1
         self._listeners.thaw()
         text = f"this broker leads: clients get answers again, after {lasted_ms} ms"
         self._container.watcher.noticed(THAWED.notice(text))

@@ -7,7 +7,7 @@ in as at the leader, and are then sent there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -34,7 +34,8 @@ class StandingBy:
         self._group: Final = group
         self._tell: Final = tell
         self._leader = ""
-        self._reading: Final[set[asyncio.Task[None]]] = set()
+        self._is_over: Final = asyncio.Event()
+        self._asking: Final[set[asyncio.Task[None]]] = set()
 
     async def lead(self) -> None:
         """Return once the broker leads. Raise StoreError or SettingsError if it never can.
@@ -45,47 +46,48 @@ class StandingBy:
         listening = asyncio.ensure_future(self._listen())
         try:
             await asyncio.wait((leading, listening), return_when=asyncio.FIRST_COMPLETED)
-            if listening.done():
-                listening.result()
+            self._is_over.set()
+            # not cancelled: half of the listeners might be up, and a question that is cancelled
+            # would end the session that has the lock
+            await listening
             await leading
+            if self._asking:
+                await asyncio.wait(self._asking)
             self._group.another_leads("", ())  # clients wait for the end of the start
         finally:
             for task in (leading, listening):
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-            if self._reading:
-                await asyncio.wait(self._reading)
 
     async def _listen(self) -> None:
-        """Listen as soon as the users are known, and keep knowing them."""
+        """Listen as soon as the users are known, and keep knowing them while another leads."""
         app = self._app
         while not app.accounts.is_loaded:
-            await self._read(app.load_accounts())
-            await asyncio.sleep(FIRST_USERS_S)
+            await self._read_users()
+            if await self._is_over_within(FIRST_USERS_S):
+                return
+        await app.container.audit.start()
         await app.listen()
-        while True:
-            await asyncio.sleep(USERS_S)
-            await self._read(app.load_accounts())
+        while not await self._is_over_within(USERS_S):
+            await self._read_users()
 
-    async def _read(self, work: Coroutine[None, None, None]) -> None:
-        """Do what reads from the store. It goes on if the caller is cancelled.
+    async def _is_over_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._is_over.wait(), seconds)
+        return self._is_over.is_set()
 
-        To cancel it would end the session that is about to get the lock.
-        """
-        reading = asyncio.ensure_future(work)
-        self._reading.add(reading)
-        reading.add_done_callback(self._reading.discard)
+    async def _read_users(self) -> None:
         with suppress(StoreError):  # the wait for the lock tells it, and connects again
-            await asyncio.shield(reading)
+            await self._app.load_accounts()
 
     def _told(self, leader: str, obstacle: str) -> None:
         self._tell(leader, obstacle)
         self._leader = leader
         if leader:
             asking = asyncio.ensure_future(self._redirect_to(leader))
-            self._reading.add(asking)
-            asking.add_done_callback(self._reading.discard)
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
         else:
             self._group.another_leads("", ())
 
