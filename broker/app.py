@@ -320,8 +320,7 @@ class App:
         """Open the store and restore its content."""
         store = self.store
         await store.open()
-        for notice in store.notices:
-            self.container.watcher.noticed(STORE_NOTICE.notice(notice))
+        self.tell_notices()
         if not self.accounts.is_loaded or self.group is not None:
             await self.load_accounts()
         router = self.container.router
@@ -330,6 +329,11 @@ class App:
             self.container.contents = router.context.bodies = self.contents
         await restore(store, router, self.journal.batch)
         self._tell_quarantined()
+
+    def tell_notices(self) -> None:
+        """Log what the store has found or changed."""
+        for notice in self.store.take_notices():
+            self.container.watcher.noticed(STORE_NOTICE.notice(notice))
 
     async def load_accounts(self) -> None:
         """Load the users of the store; if the broker must not run with them, SettingsError."""

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from broker.setting_types import UINT_MAX, Number
+from broker.setting_types import UINT_MAX, Count, Number
 
 NAME_MAX: Final = 40
 """Characters of a member's name, which is a part of the names of its sessions with PostgreSQL."""
@@ -41,7 +41,8 @@ class HaSettings(BaseModel):
 
     `advertise` has the host and port at which clients reach it, by the kind of listener.
     A leader is replaced when it has been silent for `silence_ms`. One that has lost the database
-    answers no client any more, and drops its connections after `client_grace_ms`.
+    answers no client any more, and drops its connections after `client_grace_ms`. A standby keeps
+    the records of the stored messages in memory, in `warm_bytes` at most, to take over sooner.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -51,6 +52,7 @@ class HaSettings(BaseModel):
     advertise: dict[Kind, Annotated[str, AfterValidator(_address)]] = Field(default_factory=dict)
     silence_ms: Annotated[Number, Field(ge=1000, le=60_000)] = 3000
     client_grace_ms: Annotated[Number, Field(ge=0, le=UINT_MAX)] = 8000
+    warm_bytes: Count = 200_000_000
 
     def addresses(self) -> dict[str, tuple[str, int]]:
         """Return host and port for clients by the kind of listener."""

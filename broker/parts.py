@@ -71,7 +71,12 @@ def store_of(settings: Settings) -> Store:
         ha = settings.ha
         if not ha.enabled:
             return PostgresStore(text, grace_ms=settings.store_loss_grace_ms)
-        group = Group(ha.name, silence_ms=ha.silence_ms, addresses=ha.addresses())
+        group = Group(
+            ha.name,
+            silence_ms=ha.silence_ms,
+            warm_bytes=ha.warm_bytes,
+            addresses=ha.addresses(),
+        )
         return PostgresStore(text, grace_ms=ha.client_grace_ms, group=group)
     from storage.sql.sqlite.store import SqliteStore
 

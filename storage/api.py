@@ -78,9 +78,8 @@ class Store:
         """Return the number of messages that are quarantined because they were found damaged."""
         return 0
 
-    @property
-    def notices(self) -> list[str]:
-        """Return sentences for the log about what `open` has found or changed."""
+    def take_notices(self) -> list[str]:
+        """Return new sentences for the log about what the store has found or changed."""
         return []
 
     def when_failed(self, tell: Callable[[StoreError], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -19,6 +20,9 @@ from storage.sql.tables import BODY, MARK, NODE, QUEUE, SEGMENT, SUBSCRIPTION
 
 IN_USE: Final = "in use"
 """Mark that is 1 from opening to closing: a start that finds 1 knows that there was no close."""
+
+Following = Callable[[Connection, int], list[Segment]]
+"""Returns some of the segments with messages above a number, [] if none is left."""
 
 
 def load(connection: Connection, texts: Texts) -> Index:
@@ -122,13 +126,13 @@ def messages(
 
 
 def places(
-    connection: Connection, texts: Texts, index: Index, *, behind: int
+    connection: Connection, following: Following, index: Index, *, behind: int
 ) -> tuple[StoredPlaces, list[Damage]]:
     """Return the places of the next messages with numbers above `behind`, and the damage found."""
     found = StoredPlaces()
     sifting = Sifting(index.names(), index.left_out)
     while not found.numbers:
-        segments = reading.following(connection, texts, behind)
+        segments = following(connection, behind)
         if not segments:
             break
         for segment in segments:

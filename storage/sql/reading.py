@@ -60,8 +60,14 @@ def following_with_bytes(connection: Connection, texts: Texts, behind: int) -> l
 
 def _following(connection: Connection, text: str, *, behind: int, part: int) -> list[Segment]:
     rows = connection.exec_driver_sql(text, (behind + 1, part, 0)).all()
-    found = [segment_of(row) for row in rows]
-    # the first segment may end with the message `behind`, or before it
+    return behind_of([segment_of(row) for row in rows], behind)
+
+
+def behind_of(found: list[Segment], behind: int) -> list[Segment]:
+    """Return those segments that have messages above number `behind`; only the first may have none.
+
+    The first begins at the message next to it, or before it.
+    """
     return [each for each in found if each.last > behind or each is not found[0]]
 
 

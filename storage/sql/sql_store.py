@@ -17,11 +17,11 @@ from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.leases import StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import chunks, contents, delivered, events, ids, leases, stages, users
+from storage.sql import chunks, contents, delivered, events, ids, leases, reading, stages, users
 from storage.sql.contents import IN_USE
 from storage.sql.index import Index
 from storage.sql.quarantine import count, quarantine
-from storage.sql.segments.segment import Damage
+from storage.sql.segments.segment import Damage, Segment
 from storage.sql.statements import Texts
 from storage.stages import StoredSink, StoredStage
 from storage.users import StoredToken, StoredUsers
@@ -122,8 +122,12 @@ class SqlStore(Store):
         return await self._run(partial(self._sound, find))
 
     async def places(self, behind: int) -> StoredPlaces:
-        find = partial(contents.places, texts=self._texts(), index=self._index, behind=behind)
+        following = self._following
+        find = partial(contents.places, following=following, index=self._index, behind=behind)
         return await self._run(partial(self._sound, find))
+
+    def _following(self, connection: Connection, behind: int) -> list[Segment]:
+        return reading.following(connection, self._texts(), behind)
 
     async def load(self, numbers: list[int]) -> list[StoredMessage]:
         find = partial(contents.window, texts=self._texts(), index=self._index, numbers=numbers)

@@ -14,6 +14,7 @@ from tests.scenario.security_mutations import Control, check
 LEADING: Final = "tests/unit/test_leading.py"
 STORE: Final = "tests/unit/storage/sql/postgresql/test_store.py"
 LEADERSHIP: Final = "tests/unit/storage/sql/postgresql/test_leadership.py"
+WARM: Final = "tests/unit/storage/sql/postgresql/test_warm.py"
 POSTGRES: Final = "tests/unit/storage/sql/postgresql/test_postgres.py"
 
 CONTROLS: Final = (
@@ -43,6 +44,15 @@ CONTROLS: Final = (
             "true",
         ),
         LEADERSHIP,
+    ),
+    Control(
+        Mutation(
+            "a standby does not look what has changed before it leads",
+            "storage/sql/postgresql/store.py",
+            "        await self._run(warm.look)\n",
+            "",
+        ),
+        WARM,
     ),
     Control(
         Mutation(

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, final
 
 import asyncpg
+from sqlalchemy import Connection
 
 from storage.sql.postgresql import postgres
 from storage.sql.postgresql.lock import HELD, TRY_LOCK
@@ -67,7 +68,8 @@ WHERE pid = $1 AND application_name = $2 AND {HELD}
 class Group:
     """The group that a broker is a member of, under a name that no other member has.
 
-    `addresses` are the host and port of this member for clients, by the kind of listener.
+    `addresses` are the host and port of this member for clients, by the kind of listener. The
+    records of the messages, as a standby keeps them, take at most `warm_bytes` of memory.
     """
 
     def __init__(
@@ -75,11 +77,13 @@ class Group:
         name: str,
         *,
         silence_ms: int,
+        warm_bytes: int = 0,
         addresses: Mapping[str, tuple[str, int]] = NO_ADDRESSES,
     ) -> None:
         self.name: Final = name
         self.addresses: Final = addresses
         self.silence_ms: Final = silence_ms
+        self.warm_bytes: Final = warm_bytes
         self.application: Final = f"{APPLICATION}{name}/{secrets.token_hex(4)}"
         self.session_settings: Final[Mapping[str, str]] = {
             "idle_session_timeout": str(silence_ms),
@@ -141,15 +145,24 @@ class Silence:
 class Candidate:
     """A standby that waits for the lock, and ends the session of a leader that is silent.
 
+    `meanwhile` is called between two attempts to get the lock, for work that takes a moment.
     `told` is called with the name of each new leader, and with what is wrong with it, if anything.
     The name is empty if none leads, or if the leader is nearly silent for too long.
     """
 
-    def __init__(self, group: Group, turn: asyncio.Lock, told: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        group: Group,
+        turn: asyncio.Lock,
+        told: Callable[[str, str], None],
+        *,
+        meanwhile: Callable[[Connection], None],
+    ) -> None:
         self._silence_us: Final = group.silence_ms * 1000
         self._silence: Final = Silence()
         self._turn: Final = turn
         self._told: Final = told
+        self._meanwhile: Final = meanwhile
         self._leader = ""
         self._obstacle = ""
 
@@ -160,6 +173,7 @@ class Candidate:
                 if await session.raw.fetchval(TRY_LOCK):
                     return
                 await self._look(session.raw)
+                await session.run(self._meanwhile)
             await asyncio.sleep(POLL_S)
 
     async def _look(self, raw: asyncpg.Connection) -> None:

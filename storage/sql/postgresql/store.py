@@ -21,6 +21,7 @@ from storage.api import LeadershipError, StoreError
 from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
 from storage.members import StoredMember
+from storage.records import StoredPlaces
 from storage.sql import contents, events
 from storage.sql.contents import IN_USE
 from storage.sql.index import Changes
@@ -30,8 +31,10 @@ from storage.sql.postgresql.leadership import PING_S, Candidate, Group, Witness
 from storage.sql.postgresql.members import announce, members
 from storage.sql.postgresql.postgres import AwayError
 from storage.sql.postgresql.session import Session, application_name
+from storage.sql.postgresql.warm import WarmSegments
 from storage.sql.reading import learn
 from storage.sql.schema import bring_up_to_date
+from storage.sql.segments.segment import Segment
 from storage.sql.sql_store import SqlStore
 from storage.sql.statements import Texts
 from storage.sql.transaction import transaction
@@ -72,6 +75,8 @@ class PostgresStore(SqlStore):
             postgres.NO_SETTINGS if group is None else group.session_settings
         )
         self._witness: Final = None if group is None else Witness(url)
+        self._notices: list[str] = []
+        self._warm = None if group is None else WarmSegments(group.warm_bytes, self._notices.append)
         self._proof_us = -1
         self._turn: Final = asyncio.Lock()
         self._session: Session | None = None
@@ -94,12 +99,18 @@ class PostgresStore(SqlStore):
     def free_bytes(self) -> int:
         return PLENTY
 
+    def take_notices(self) -> list[str]:
+        found = self._notices.copy()
+        self._notices.clear()
+        return found
+
     # -- open and close
 
     async def lead(self, told: Callable[[str, str], None]) -> None:
         """Wait for the lock, connecting again where the connection is lost, and begin an epoch."""
         assert self._group is not None
-        candidate = Candidate(self._group, self._turn, told)
+        assert self._warm is not None
+        candidate = Candidate(self._group, self._turn, told, meanwhile=self._warm.step)
         while self._epoch == 0:
             try:
                 session = await self._standby_session(self._group)
@@ -148,6 +159,17 @@ class PostgresStore(SqlStore):
             raise self._fail(error) from None
         self._watch(session)
         self._asking = asyncio.get_running_loop().create_task(self._ask())
+        if self._warm is not None:
+            await self._catch_up(self._warm)
+
+    async def _catch_up(self, warm: WarmSegments) -> None:
+        """Read the difference to what is kept: nothing is written until the broker is restored."""
+        if warm.is_empty():
+            self._warm = None
+            return
+        await self._run(warm.look)
+        while await self._run(warm.complete):
+            pass
 
     async def _connected(self) -> Session:
         """Return a new session."""
@@ -377,6 +399,16 @@ class PostgresStore(SqlStore):
         with transaction(connection):
             connection.exec_driver_sql(CHECK_EPOCH.format(epoch=self._epoch))
             return work(connection)
+
+    async def places(self, behind: int) -> StoredPlaces:
+        found = await super().places(behind)
+        if not found.numbers:
+            self._warm = None  # the start has them all
+        return found
+
+    def _following(self, connection: Connection, behind: int) -> list[Segment]:
+        kept = None if self._warm is None else self._warm.following(behind)
+        return super()._following(connection, behind) if kept is None else kept
 
     async def events(self, query: EventQuery) -> EventPage:
         return await self._run(partial(events.load, query=query))

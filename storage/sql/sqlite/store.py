@@ -68,9 +68,9 @@ class SqliteStore(SqlStore):
     def name(self) -> str:
         return self._name
 
-    @property
-    def notices(self) -> list[str]:
-        return self._notices
+    def take_notices(self) -> list[str]:
+        found, self._notices = self._notices, []
+        return found
 
     def is_full(self) -> bool:
         return self._is_full

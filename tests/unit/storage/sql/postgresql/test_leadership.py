@@ -111,7 +111,9 @@ async def lock_taken(standby: Session) -> list[tuple[str, str]]:
     """Wait until `standby` has the lock; return what it was told."""
     told: list[tuple[str, str]] = []
     group = Group("two", silence_ms=SILENCE_MS)
-    candidate = Candidate(group, asyncio.Lock(), lambda *each: told.append(each))
+    candidate = Candidate(
+        group, asyncio.Lock(), lambda *each: told.append(each), meanwhile=lambda _: None
+    )
     async with asyncio.timeout(20):
         await candidate.wait(standby)
     return told
