@@ -434,7 +434,7 @@ class App:
             self.leading.stop()
         self.listeners.stop_accepting()
         if self.group is not None:
-            self.group.stop()
+            self._leave(self.group)
         self.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
         self.container.run_round()
         await asyncio.gather(self.listeners.close(patience_s), self._stop_http())
@@ -456,6 +456,13 @@ class App:
         await self._end_answers()
         self.container.audit.record(self._event("broker.stopped"))
         await self.container.audit.close()
+
+    def _leave(self, group: BrokerGroup) -> None:
+        """Send clients to the heir, if there is one; those that are held are told of the stop."""
+        if group.heir:
+            self.store.hand_over_to(group.heir)
+            group.another_leads(group.heir, group.members)
+        group.stop()
 
     def _event(self, action: str) -> AuditEvent:
         facts = {"version": __version__, "pid": os.getpid(), "store": self.store.name}

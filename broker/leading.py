@@ -23,7 +23,7 @@ from storage.members import StoredMember
 LOOK_S: Final = 0.1
 """Seconds between two looks at the tenure, and between two looks for empty frames that are due."""
 
-MEMBERS_S: Final = 2.0
+MEMBERS_S: Final = 1.0
 """Seconds between two questions which members of the group are up."""
 
 

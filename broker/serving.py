@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from broker import __version__
-from broker.app import App
+from broker.app import STOP_TIMEOUT_S, App
 from broker.audit.heads import HeadLog
 from broker.compiled import COMPILED, SLOWER, is_compiled
 from broker.journal import SWITCH_INTERVAL_S
@@ -36,6 +36,13 @@ from broker.reload import Reloading, reload
 from broker.served_drain import ServedDrain
 from broker.service_notifier import ServiceNotifier
 from broker.settings import Settings
+from storage.api import LeadershipError
+
+HAND_OVER_S: Final = 0.5
+"""Seconds that clients get to answer the close of their connections before another broker leads."""
+
+ANSWER_S: Final = 0.05
+"""Seconds for the answer to a client that has another broker lead, before connections close."""
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -78,6 +85,12 @@ class Signals:
     def standing_by(self, leader: str) -> None:
         """Tell the service manager that the start is complete, though another broker leads."""
         self._notifier.ready(f"standby of {leader}")
+
+    def hand_over(self) -> None:
+        """Stop in a moment, so that another member of the group takes over; then stand by."""
+        self._is_stopping = True
+        loop = asyncio.get_running_loop()
+        loop.call_later(ANSWER_S, self._end, "the lead is handed over")
 
     def ignore(self, loop: asyncio.AbstractEventLoop) -> None:
         """Ignore signals from now on: a stop that is complete must not look like a crash."""
@@ -161,6 +174,8 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     sys.stdout.write(f"{ready_line(app)}\n")
     sys.stdout.flush()
     signals.up()
+    if app.group is not None:
+        app.group.hand_over = signals.hand_over
     trimmer = Trimmer(app.stats)
     trimmer.start()
     heads = HeadLog(app.container.audit, lambda head: write_line(log, AUDIT_HEAD, head=head))
@@ -169,12 +184,15 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     trimmer.stop()
     heads.stop()
     _tell_stop(app, signals.reason)
-    await app.stop()
+    heir = "" if app.group is None else app.group.heir
+    await app.stop(HAND_OVER_S if heir else STOP_TIMEOUT_S)
     heads.report()
     signals.ignore(loop)
     if app.failure is not None:
         raise app.failure
     write_line(log, STOPPED, reason=signals.reason, up_s=round(time.monotonic() - began_s, 1))
+    if heir:
+        raise LeadershipError(f"{heir} takes over")
 
 
 async def stand_by(app: App, signals: Signals, log: structlog.typing.FilteringBoundLogger) -> bool:

@@ -124,6 +124,10 @@ class Store:
         both may be empty. Stores without groups are taken by `open`.
         """
 
+    def hand_over_to(self, member: str) -> None:
+        """Have the other members of the group wait for `member` to take the store after `close`."""
+        raise StoreError(f"the store {self.name} cannot be handed over to {member}")
+
     async def members(self) -> list[StoredMember]:
         """Return the brokers of the group that are up, this one among them; none without a group.
 

@@ -14,6 +14,7 @@ from broker.cli.acl import acl
 from broker.cli.audit import audit
 from broker.cli.backup import backup
 from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
+from broker.cli.cluster import cluster
 from broker.cli.commands import ARGUMENTS, Commands
 from broker.cli.config import config as configuration
 from broker.cli.conformance import conformance
@@ -148,6 +149,7 @@ application.command()(events)
 application.add_typer(users, name="user")
 application.add_typer(tokens, name="token")
 application.add_typer(logins, name="login")
+application.add_typer(cluster, name="cluster")
 application.add_typer(acl, name="acl")
 application.add_typer(audit, name="audit")
 application.add_typer(tls, name="tls")

@@ -8,12 +8,12 @@ does not wait for the end of a pause that its failed attempts have made long.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.amqp.errors import CONNECTION_FORCED, CONNECTION_REDIRECT, ConnectionFault
+from broker.amqp.errors import CONNECTION_FORCED, CONNECTION_REDIRECT, ConnectionFault, Fault
 from broker.amqp.performatives import Open
 from broker.amqp.types import Symbol, UInt
 from broker.routing.timer_queue import TimerCallback, TimerQueue
@@ -51,7 +51,8 @@ class BrokerGroup:
     """The group as its member `name`, this broker, sees it.
 
     `leads` is whether this broker leads. `leader` is the name of another one that does, empty if
-    none does. `members` are the brokers of the group that are up, this one among them.
+    none does. `members` are the brokers of the group that are up, this one among them. `heir` is
+    the name of the one to which this broker hands over, which `hand_over` begins.
     """
 
     def __init__(self, name: str, timer_queue: TimerQueue) -> None:
@@ -59,6 +60,8 @@ class BrokerGroup:
         self.leads = False
         self.leader = ""
         self.members: Sequence[StoredMember] = ()
+        self.heir = ""
+        self.hand_over: Callable[[], None] | None = None
         self._timer_queue: Final = timer_queue
         self._held: Final[list[HeldClient]] = []
 
@@ -116,6 +119,10 @@ class BrokerGroup:
         self._held.append(held)
         self._timer_queue.at(now_ms + HOLD_MS, held)
 
+    def closing_fault(self, peer: Peer, fault: Fault) -> Fault:
+        """Return the error with which to close a connection; `fault` unless another one leads."""
+        return self._redirect(peer) if self.leader else fault
+
     def stop(self) -> None:
         """Close the connections of all clients that are held: the broker stops."""
         for held in self._taken():
@@ -146,7 +153,7 @@ class BrokerGroup:
                 host, port = member.addresses[peer.entrance.kind]
                 return ConnectionFault(
                     CONNECTION_REDIRECT,
-                    text,
+                    f"{text} at {host:.100}:{port}",
                     {
                         Symbol("hostname"): host,
                         Symbol("network-host"): host,

@@ -238,7 +238,9 @@ class Container:
         self.closing = True
         for holders in list(self._peers.values()):
             for peer in list(holders):
-                peer.connection.close(fault)
+                group = self.group
+                told = fault if group is None else group.closing_fault(peer, fault)
+                peer.connection.close(told)
 
     def properties(self, kind: str) -> dict[str, object]:
         """Return the properties of the broker's open to a client of a listener of that kind."""

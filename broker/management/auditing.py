@@ -14,6 +14,7 @@ from broker.management.connections import CONNECTION
 from broker.management.definitions import DEFINITIONS
 from broker.management.entity import Caller, Denied, actor_of
 from broker.management.login_sources import LOGIN_SOURCE
+from broker.management.members import MEMBER
 from broker.management.messages import MESSAGE
 from broker.management.request import FAILURES_FROM, Request
 from broker.management.response import Response
@@ -46,6 +47,7 @@ ACTIONS: Final = {
     (CONNECTION, "DELETE"): "connection.closed",
     (SETTINGS, "SET-LOG-LEVEL"): "log.level-changed",
     (LOGIN_SOURCE, "DELETE"): "login.failures-forgotten",
+    (MEMBER, "SWITCH"): "member.switched",
     (TOKEN, "CREATE"): "token.created",
     (TOKEN, "DELETE"): "token.revoked",
     ("backup", "CREATE"): "backup.started",

@@ -28,6 +28,7 @@ from broker.management.events import Events
 from broker.management.later import LATER_MAX, Later, Spawn, Told
 from broker.management.leases import LeaseEntity
 from broker.management.login_sources import LoginSources
+from broker.management.members import Members
 from broker.management.messages import MESSAGE, Messages
 from broker.management.node_definitions import NodeDefinitions
 from broker.management.nodes import Nodes
@@ -144,7 +145,7 @@ class Management(Service):
         if accounts is not None:
             entities += _entities_of_logins(container, accounts, api_tokens)
         if settings is not None:
-            entities += [Configuration(settings), DrainEntity(container)]
+            entities += [Configuration(settings), DrainEntity(container), Members(container.group)]
         if spawn is not None:
             context = AclContext(logins=accounts, listeners=listeners)
             entities += [AclEntity(container, context), RoleEntity(container)]

@@ -128,7 +128,7 @@ TYPES: Final = {
     "store": ("store", "quarantined-message", "backup"),
     "users": ("user", "login-source"),
     "tokens": ("token",),
-    "config": ("settings", "drain"),
+    "config": ("settings", "drain", "member"),
     "definitions": ("definitions",),
     "acl": ("acl", "role"),
     "metrics": ("broker",),

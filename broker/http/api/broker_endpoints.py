@@ -14,7 +14,7 @@ from broker.http.api.entities import (
 )
 from broker.http.api.event_stream import SnapshotStreams
 from broker.http.api.jobs import Jobs
-from broker.http.api.kinds import flag, text
+from broker.http.api.kinds import MEMBERS, flag, text
 from broker.http.api.models import (
     AlarmRecord,
     AllSettings,
@@ -47,7 +47,8 @@ from broker.management.stores import QUARANTINED, STORE, QuarantinedRecord, Stor
 
 def broker_endpoints(jobs: Jobs) -> list[Endpoint]:
     """Return the endpoints of the broker; the progress of `jobs` is a part of its state."""
-    return [*_state(jobs), *_configuration(), *_definitions(), *_stores(), *_records()]
+    members = (MEMBERS.listing(), MEMBERS.reading())
+    return [*_state(jobs), *members, *_configuration(), *_definitions(), *_stores(), *_records()]
 
 
 def _state(jobs: Jobs) -> list[Endpoint]:

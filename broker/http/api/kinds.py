@@ -11,6 +11,7 @@ from broker.management.connections import CONNECTION, LINK, ConnectionRecord, Li
 from broker.management.entity import attributes_of
 from broker.management.leases import LEASE, LeaseRecord
 from broker.management.login_sources import LOGIN_SOURCE, LoginSourceRecord
+from broker.management.members import MEMBER, MemberRecord
 from broker.management.nodes import NodeRecord
 from broker.management.roles import ROLE, RoleRecord
 from broker.management.sinks import SINK, SinkRecord
@@ -131,6 +132,14 @@ LOGINS: Final = ResourceKind(
     record=LoginSourceRecord,
     noun="source of failed logins",
     nouns="sources of failed logins",
+)
+MEMBERS: Final = ResourceKind(
+    path="/members",
+    type=MEMBER,
+    part="config",
+    record=MemberRecord,
+    noun="member of the group",
+    nouns="members of the group",
 )
 TOKENS: Final = ResourceKind(
     path="/tokens",

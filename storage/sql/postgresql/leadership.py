@@ -14,13 +14,14 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final, final
 
 import asyncpg
 from sqlalchemy import Connection
 
-from storage.sql.postgresql import postgres
-from storage.sql.postgresql.lock import HELD, TRY_LOCK
+from storage.sql.postgresql import heir, postgres
+from storage.sql.postgresql.lock import HELD, TRY_LOCK, UNLOCK
 
 if TYPE_CHECKING:
     from storage.sql.postgresql.session import Session
@@ -158,6 +159,7 @@ class Candidate:
         *,
         meanwhile: Callable[[Connection], None],
     ) -> None:
+        self._name: Final = group.name
         self._silence_us: Final = group.silence_ms * 1000
         self._silence: Final = Silence()
         self._turn: Final = turn
@@ -170,11 +172,20 @@ class Candidate:
         """Return once `session` has the lock. Others may use the session in turn."""
         while True:
             async with self._turn:
-                if await session.raw.fetchval(TRY_LOCK):
+                if await self._has_lock(session):
                     return
                 await self._look(session.raw)
                 await session.run(self._meanwhile)
             await asyncio.sleep(POLL_S)
+
+    async def _has_lock(self, session: Session) -> bool:
+        """Return whether `session` has the lock now, and this member may lead."""
+        if not await session.raw.fetchval(TRY_LOCK):
+            return False
+        if not await session.run(partial(heir.is_another, name=self._name)):
+            return True
+        await session.raw.fetchval(UNLOCK)
+        return False
 
     async def _look(self, raw: asyncpg.Connection) -> None:
         row = await raw.fetchrow(LEADER)

@@ -9,6 +9,8 @@ KEY: Final = "hashtextextended('jms-broker ' || coalesce(current_schema(), ''), 
 
 TRY_LOCK: Final = f"SELECT pg_try_advisory_lock({KEY})"
 
+UNLOCK: Final = f"SELECT pg_advisory_unlock({KEY})"
+
 HELD: Final = f"""locktype = 'advisory' AND granted AND objsubid = 1
 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 AND (classid::bigint << 32 | objid::bigint) = {KEY}"""  # noqa: S608 - nothing of a peer's is in it

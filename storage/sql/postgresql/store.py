@@ -27,6 +27,7 @@ from storage.sql.contents import IN_USE
 from storage.sql.index import Changes
 from storage.sql.postgresql import postgres
 from storage.sql.postgresql.epoch import CHECK_EPOCH, COMMITS, OWNER
+from storage.sql.postgresql.heir import appoint
 from storage.sql.postgresql.leadership import PING_S, Candidate, Group, Witness
 from storage.sql.postgresql.members import announce, members
 from storage.sql.postgresql.postgres import AwayError
@@ -86,6 +87,7 @@ class PostgresStore(SqlStore):
         self._epoch = 0
         self._number = 0
         self._closing = False
+        self._heir = ""
         self._waits_since = 0.0
 
     @property
@@ -208,13 +210,20 @@ class PostgresStore(SqlStore):
             self._witness.drop()
         try:
             if is_loaded and self._failure is None and session.is_open:
-                done = partial(contents.set_mark, name=IN_USE, value=0)
-                await session.in_transaction(done)
+                await session.in_transaction(self._leave)
             await session.close()
         except postgres.FAILURES as error:
             raise self._fail(error) from None
         finally:
             session.drop()
+
+    def _leave(self, connection: Connection) -> None:
+        contents.set_mark(connection, IN_USE, 0)
+        if self._heir:
+            appoint(connection, self._heir)
+
+    def hand_over_to(self, member: str) -> None:
+        self._heir = member
 
     def _fail(self, error: BaseException) -> StoreError:
         if self._failure is None:

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from broker.amqp.errors import CONNECTION_FORCED, CONNECTION_REDIRECT
+from broker.amqp.errors import CONNECTION_FORCED, CONNECTION_REDIRECT, ConnectionFault
 from broker.amqp.frames import AMQP_HEADER
 from broker.amqp.performatives import Begin, Close, Open
 from broker.links.broker_group import HOLD_MS, BrokerGroup
@@ -134,6 +134,19 @@ def test_a_standby_that_stops_closes_the_connections_of_those_that_wait(
     error = client.expect(Close).error
     assert error is not None
     assert error.description == "the broker is stopping"
+
+
+def test_clients_of_a_broker_that_hands_over_are_sent_to_its_heir(member: Member) -> None:
+    member.group.lead([ONE, TWO])
+    client = opened(member)
+    client.expect(Open)
+    member.group.another_leads("two", member.group.members)
+    member.broker.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
+    member.broker.container.run_round()
+    error = client.expect(Close).error
+    assert error is not None
+    assert error.condition == CONNECTION_REDIRECT
+    assert error.description == "this broker stands by, two leads at two.example:5673"
 
 
 def test_clients_of_the_leader_are_told_all_addresses_of_their_kind(member: Member) -> None:

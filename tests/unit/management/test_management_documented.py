@@ -17,6 +17,7 @@ from broker.management.entity import Entity
 from broker.management.events import Events
 from broker.management.leases import LeaseEntity
 from broker.management.login_sources import LoginSources
+from broker.management.members import Members
 from broker.management.messages import Messages
 from broker.management.nodes import Nodes
 from broker.management.overview import Overview
@@ -44,6 +45,7 @@ SECTIONS: Final[dict[str, list[type[Entity]]]] = {
     "Failed logins": [LoginSources],
     "API tokens": [TokenEntity],
     "Drains": [DrainEntity],
+    "Members of a group": [Members],
     "Settings": [Configuration],
     "Access rules": [AclEntity, RoleEntity],
     "Definitions": [Definitions],

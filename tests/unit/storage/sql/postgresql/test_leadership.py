@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 
+from storage.sql.postgresql import heir
 from storage.sql.postgresql.leadership import (
     Candidate,
     Group,
@@ -17,6 +19,7 @@ from storage.sql.postgresql.leadership import (
     member_name,
 )
 from storage.sql.postgresql.session import Session
+from storage.steady_clock import steady_us
 from tests.support import postgres
 from tests.support.tls_listening import until
 
@@ -173,6 +176,33 @@ async def test_another_broker_s_session_is_named_by_its_host(url: str, standby: 
     assert await alone.lock()
     assert (await lock_taken(standby))[0] == ("jms-broker 17 abcd from this host", "")
     alone.drop()
+
+
+async def appointed(session: Session, name: str) -> None:
+    """Make the member `name` the heir; there is no broker whose leader would do so."""
+    await session.raw.execute(
+        "CREATE TABLE IF NOT EXISTS mark (name text PRIMARY KEY, value bigint NOT NULL)"
+    )
+    await session.run(partial(heir.appoint, name=name))
+
+
+async def test_the_heir_takes_the_lock_at_once(leader: Session, standby: Session) -> None:
+    await appointed(leader, "another")
+    await appointed(leader, "two")
+    await leader.close()
+    assert not await standby.run(partial(heir.is_another, name="two"))
+    await lock_taken(standby)
+
+
+async def test_another_member_waits_for_the_heir_for_two_seconds(
+    leader: Session, standby: Session
+) -> None:
+    began_us = steady_us()
+    await appointed(leader, "another")
+    await leader.close()
+    assert await standby.run(partial(heir.is_another, name="two"))
+    await lock_taken(standby)
+    assert steady_us() - began_us >= heir.WAIT_US
 
 
 async def test_a_witness_sees_a_statement_that_takes_long(url: str, leader: Session) -> None:

@@ -1,0 +1,105 @@
+"""The members of the broker's group: list them, and let another one lead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from broker.links.broker_group import BrokerGroup
+from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
+from broker.management.later import Later
+from broker.management.listing import Listing, list_of
+from broker.management.page import read_page
+from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
+from broker.management.response import ACCEPTED, Response
+from storage.members import StoredMember
+
+MEMBER: Final = "member"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemberRecord(EntityRecord):
+    """A member that is up. `leads` is true of one of them, `urls` are where clients reach it."""
+
+    leads: bool
+    urls: list[str]
+
+
+class Members(Entity):
+    """The members of the group that are up, as of a second ago; none without a group.
+
+    The leader alone answers such requests.
+    """
+
+    type = MEMBER
+    part = "config"
+    attributes = attributes_of(MemberRecord)
+
+    def __init__(self, group: BrokerGroup | None) -> None:
+        self._group: Final = group
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {"READ": self._read, "SWITCH": self._switch}
+
+    def query(self, request: Request) -> Response:
+        page = read_page(request, self.attributes)
+        found = self._records()
+        return page.response(found[name].as_map() for name in page.choose(found))
+
+    def listed(self, request: Request) -> Later:
+        found = self._records()
+        listing = Listing(
+            items=list(found), names_of=lambda name: (name, name), record_of=found.get
+        )
+        return list_of(request, self.attributes, listing)
+
+    def _records(self) -> dict[str, MemberRecord]:
+        group = self._group
+        if group is None:
+            return {}
+        return {member.name: _record(member, group.name) for member in group.members}
+
+    def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        request.only()
+        found = self._records().get(request.subject())
+        if found is None:
+            raise _not_up(request.subject())
+        return Response(body=found.as_map())
+
+    def _switch(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """Hand over to a member, or to the first other one if `name` is empty, and stand by."""
+        request.only()
+        group = self._group
+        if group is None or group.hand_over is None:
+            raise Refused(CONFLICT, "this broker is no member of a group (set ha.enabled)")
+        others = [member.name for member in group.members if member.name != group.name]
+        wanted = request.name or ""
+        if wanted == group.name:
+            raise Refused(CONFLICT, f"{wanted} leads already")
+        if wanted and wanted not in others:
+            raise _not_up(wanted)
+        if not others:
+            raise Refused(CONFLICT, "no other member of the group is up")
+        group.heir = wanted or others[0]
+        group.hand_over()
+        return Response(status=ACCEPTED, description="Accepted", body={"heir": group.heir})
+
+
+def _record(member: StoredMember, leader: str) -> MemberRecord:
+    urls = [f"{kind}://{_authority(*at)}" for kind, at in sorted(member.addresses.items())]
+    return MemberRecord(
+        name=member.name,
+        identity=member.name,
+        type=MEMBER,
+        leads=member.name == leader,
+        urls=urls,
+    )
+
+
+def _authority(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _not_up(name: str) -> Refused:
+    return Refused(NOT_FOUND, f"no member {name:.50} of the group is up")
