@@ -111,6 +111,7 @@ class App:
         self.stats = Stats()
         self.store = store_of(settings)
         self.store.when_failed(self._store_failed)
+        self.store.when_noticed(self._tell_notice)
         self.failure: Exception | None = None
         self.ended: Final = asyncio.Event()
         clock = SystemClock() if clock is None else clock
@@ -320,7 +321,6 @@ class App:
         """Open the store and restore its content."""
         store = self.store
         await store.open()
-        self.tell_notices()
         if not self.accounts.is_loaded or self.group is not None:
             await self.load_accounts()
         router = self.container.router
@@ -329,11 +329,6 @@ class App:
             self.container.contents = router.context.bodies = self.contents
         await restore(store, router, self.journal.batch)
         self._tell_quarantined()
-
-    def tell_notices(self) -> None:
-        """Log what the store has found or changed."""
-        for notice in self.store.take_notices():
-            self.container.watcher.noticed(STORE_NOTICE.notice(notice))
 
     async def load_accounts(self) -> None:
         """Load the users of the store; if the broker must not run with them, SettingsError."""
@@ -348,6 +343,9 @@ class App:
         except SettingsError:
             await self.store.close()
             raise
+
+    def _tell_notice(self, text: str) -> None:
+        self.container.watcher.noticed(STORE_NOTICE.notice(text))
 
     def _tell_quarantined(self) -> None:
         """Report messages that were quarantined since the last call."""

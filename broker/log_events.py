@@ -249,7 +249,7 @@ STAGE_DROPPED: Final = LogEvent(
 # -- the store
 
 STORE_NOTICE: Final = LogEvent(
-    "STO-001", "a notice of the store at its start", "The line says what is to be done."
+    "STO-001", "a notice of the store", "The line says what is to be done."
 )
 DAMAGED_MESSAGES: Final = LogEvent(
     "STO-002",

@@ -80,7 +80,6 @@ class StandingBy:
     async def _read_users(self) -> None:
         with suppress(StoreError):  # the wait for the lock tells it, and connects again
             await self._app.load_accounts()
-        self._app.tell_notices()
 
     def _told(self, leader: str, obstacle: str) -> None:
         self._tell(leader, obstacle)

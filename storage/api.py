@@ -78,15 +78,21 @@ class Store:
         """Return the number of messages that are quarantined because they were found damaged."""
         return 0
 
-    def take_notices(self) -> list[str]:
-        """Return new sentences for the log about what the store has found or changed."""
-        return []
+    def when_noticed(self, tell: Callable[[str], None]) -> None:
+        """Register `tell`, which is called with sentences for the log about what the store finds.
+
+        Without it, they are lost.
+        """
 
     def when_failed(self, tell: Callable[[StoreError], None]) -> None:
         """Register `tell`, which is called once if the store is lost while no call awaits it."""
 
     def is_away(self) -> bool:
         """Return whether commits wait for a lost database: producers should wait, too."""
+        return False
+
+    def waits_for_standby(self) -> bool:
+        """Return whether commits wait for a standby server of the database."""
         return False
 
     def is_full(self) -> bool:

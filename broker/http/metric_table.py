@@ -172,7 +172,8 @@ BROKER: Final = (
     Metric(
         "alarm",
         GAUGE,
-        "1 while it holds: `disk` (below `disk_free_min`), `disk_full`, `memory`, `store_away`",
+        "1 while it holds: `disk` (below `disk_free_min`), `disk_full`, `memory`, `store_away`,"
+        " `store_standby`",
         ("alarm",),
     ),
     Metric(

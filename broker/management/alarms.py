@@ -20,6 +20,9 @@ MEMORY: Final = "memory"
 STORE_AWAY: Final = "store_away"
 """The store cannot be reached: nothing is acknowledged until it is there again."""
 
+STORE_STANDBY: Final = "store_standby"
+"""Commits wait for a standby server of the database: nothing is acknowledged until it answers."""
+
 
 def alarms_of(container: Container, store: Store) -> dict[str, bool]:
     """Return each alarm, and whether it holds now."""
@@ -29,4 +32,5 @@ def alarms_of(container: Container, store: Store) -> dict[str, bool]:
         DISK_FULL: store.is_full(),
         MEMORY: container.router.memory.is_short,
         STORE_AWAY: store.is_away(),
+        STORE_STANDBY: store.waits_for_standby(),
     }

@@ -38,7 +38,7 @@ APPLICATION: Final = "jms-broker/"
 """Beginning of the names of the members' sessions; the member's name and a random part follow."""
 
 WITNESS: Final = "jms-broker witness"
-"""Name of a second session of the leader, which asks what the first one does."""
+"""Name of a second session of a broker, which asks what the first one does."""
 
 HIDDEN: Final = (
     "the leader is another user of the database, and what it does cannot be seen: let all brokers"
@@ -63,6 +63,10 @@ FROM pg_stat_activity JOIN pg_locks USING (pid)
 WHERE pid = $1 AND application_name = $2 AND {HELD}
 """  # noqa: S608
 """Whether a session holds the lock, and does what the server will finish without its client."""
+
+
+WAITS: Final = "SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = $1"
+"""Whether a session's commit waits for a standby server."""
 
 
 @final
@@ -211,8 +215,9 @@ class Candidate:
 class Witness:
     """A second session, which sees the first one at work while a statement of that one takes long.
 
-    It counts as proof that a slow disk of the server is being synced. A commit that waits for a
-    standby does not: on a primary that was left behind, such a wait never ends.
+    For the leader of a group it counts as proof that a slow disk of the server is being synced. A
+    commit that waits for a standby server does not: on a primary that was left behind, such a wait
+    never ends.
     """
 
     def __init__(self, url: str) -> None:
@@ -221,12 +226,18 @@ class Witness:
 
     async def sees(self, session: Session) -> bool:
         """Return whether `session` holds the lock, and the server works on its statement."""
+        return await self._finds(WORKS, session.raw.get_server_pid(), session.application)
+
+    async def waits_for_standby(self, session: Session) -> bool:
+        """Return whether a commit of `session` waits for a standby server of the database."""
+        return await self._finds(WAITS, session.raw.get_server_pid())
+
+    async def _finds(self, text: str, *arguments: object) -> bool:
         try:
             async with asyncio.timeout(PING_S):
                 if self._raw is None or self._raw.is_closed():
                     self._raw = await postgres.connect(self._url, WITNESS)
-                pid, application = session.raw.get_server_pid(), session.application
-                return await self._raw.fetchval(WORKS, pid, application) is True
+                return await self._raw.fetchval(text, *arguments) is True
         except postgres.FAILURES:
             self.drop()
             return False

@@ -26,6 +26,7 @@ from storage.sql import contents, events
 from storage.sql.contents import IN_USE
 from storage.sql.index import Changes
 from storage.sql.postgresql import postgres
+from storage.sql.postgresql.commit_watch import CommitWatch
 from storage.sql.postgresql.epoch import CHECK_EPOCH, COMMITS, OWNER
 from storage.sql.postgresql.heir import appoint
 from storage.sql.postgresql.leadership import PING_S, Candidate, Group, Witness
@@ -75,36 +76,40 @@ class PostgresStore(SqlStore):
         self._session_settings: Final = (
             postgres.NO_SETTINGS if group is None else group.session_settings
         )
-        self._witness: Final = None if group is None else Witness(url)
-        self._notices: list[str] = []
-        self._warm = None if group is None else WarmSegments(group.warm_bytes, self._notices.append)
+        self._witness: Final = Witness(url)
+        self._commits: Final = CommitWatch(self._witness, self._notice)
+        self._tell: Callable[[str], None] = lambda _: None
+        self._warm = None if group is None else WarmSegments(group.warm_bytes, self._notice)
         self._proof_us = -1
         self._turn: Final = asyncio.Lock()
         self._session: Session | None = None
         self._when_failed: Callable[[StoreError], None] | None = None
         self._returning: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._epoch = 0
         self._number = 0
         self._closing = False
         self._heir = ""
-        self._waits_since = 0.0
 
     @property
     def name(self) -> str:
         return self._name
 
     def is_away(self) -> bool:
-        since = self._waits_since
-        return since > 0 and asyncio.get_running_loop().time() - since > SLOW_S
+        return self._commits.lasts_s() > SLOW_S
+
+    def waits_for_standby(self) -> bool:
+        return self._commits.waits
 
     def free_bytes(self) -> int:
         return PLENTY
 
-    def take_notices(self) -> list[str]:
-        found = self._notices.copy()
-        self._notices.clear()
-        return found
+    def when_noticed(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+
+    def _notice(self, text: str) -> None:
+        self._tell(text)
 
     # -- open and close
 
@@ -112,6 +117,7 @@ class PostgresStore(SqlStore):
         """Wait for the lock, connecting again where the connection is lost, and begin an epoch."""
         assert self._group is not None
         assert self._warm is not None
+        self._watch_commits()
         candidate = Candidate(self._group, self._turn, told, meanwhile=self._warm.step)
         while self._epoch == 0:
             try:
@@ -123,6 +129,7 @@ class PostgresStore(SqlStore):
             except postgres.FAILURES as error:
                 if not postgres.is_passing(error):
                     raise self._fail(error) from None
+                self._commits.done()
                 candidate.tell("", str(postgres.explained(error, self._name)))
                 await asyncio.sleep(RETRY_PAUSE_S)
 
@@ -137,15 +144,24 @@ class PostgresStore(SqlStore):
 
     async def _begin(self, session: Session) -> None:
         """Begin an epoch in `session`, which has the lock."""
+        self._commits.begin()
         await session.run(bring_up_to_date)
         # committed before anything is read: a broker that led before writes no more
         self._number = await session.begin_epoch()
         self._epoch = session.epoch
+        self._commits.done()
 
     async def members(self) -> list[StoredMember]:
         return [] if self._group is None else await self._run(members)
 
+    def _watch_commits(self) -> None:
+        """Tell from now on when a commit waits for a standby server of the database."""
+        if self._watching is None:
+            work = self._commits.run(lambda: self._session)
+            self._watching = asyncio.get_running_loop().create_task(work)
+
     async def open(self) -> None:
+        self._watch_commits()
         try:
             if self._epoch == 0:
                 session = self._session = await self._connected()
@@ -153,7 +169,9 @@ class PostgresStore(SqlStore):
                 await self._begin(session)
             session = self._ready()
             sent_us = steady_us()
+            self._commits.begin()
             await session.in_transaction(self._take_up)
+            self._commits.done()
             self._prove(sent_us)
         except postgres.FAILURES as error:
             if self._session is not None:
@@ -196,6 +214,8 @@ class PostgresStore(SqlStore):
 
     async def close(self) -> None:
         self._closing = True
+        if self._watching is not None:
+            self._watching.cancel()
         session = self._session
         if session is None:
             return
@@ -206,8 +226,7 @@ class PostgresStore(SqlStore):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._witness is not None:
-            self._witness.drop()
+        self._witness.drop()
         try:
             if is_loaded and self._failure is None and session.is_open:
                 await session.in_transaction(self._leave)
@@ -251,12 +270,12 @@ class PostgresStore(SqlStore):
                 session = self._ready()
             changes = self._index.apply(batch)
             self._number += 1
-            self._waits_since = asyncio.get_running_loop().time()
+            self._commits.begin()
             try:
                 await self._write(session, changes)
             except postgres.FAILURES as error:
                 await self._return(error, changes)
-            self._waits_since = 0.0
+            self._commits.done()
             self._committed(batch)
 
     async def _write(self, session: Session, changes: Changes) -> None:
@@ -287,7 +306,7 @@ class PostgresStore(SqlStore):
             session = self._session
             if session is None or not session.is_open:
                 continue
-            if self._witness is not None and self._turn.locked():
+            if self._group is not None and self._turn.locked():
                 sent_us = steady_us()
                 if await self._witness.sees(session):
                     self._prove(sent_us)
@@ -299,10 +318,12 @@ class PostgresStore(SqlStore):
         limit = asyncio.get_running_loop().call_later(ASK_EVERY_S, session.drop)
         sent_us = steady_us()
         with suppress(*postgres.FAILURES):  # if it has ended, its termination listener replaces it
+            self._commits.begin()
             if await session.leads():
                 self._prove(sent_us)
             else:
                 session.drop()  # the next one gets the lock, or finds who has it
+        self._commits.done()
         limit.cancel()
 
     def _prove(self, sent_us: int) -> None:

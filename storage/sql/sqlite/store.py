@@ -51,6 +51,7 @@ class SqliteStore(SqlStore):
         super().__init__()
         self._name: Final = f"sqlite:{database}"
         self._notices: list[str] = []
+        self._tell: Callable[[str], None] = lambda _: None
         self._database: Final = resolved(database)
         self._writer: Final = Writer("store")
         self._reader: Final = Reader(self._database)
@@ -68,9 +69,8 @@ class SqliteStore(SqlStore):
     def name(self) -> str:
         return self._name
 
-    def take_notices(self) -> list[str]:
-        found, self._notices = self._notices, []
-        return found
+    def when_noticed(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
 
     def is_full(self) -> bool:
         return self._is_full
@@ -129,6 +129,8 @@ class SqliteStore(SqlStore):
 
     async def open(self) -> None:
         await self._do(self._open)
+        for notice in self._notices:
+            self._tell(notice)
 
     def _open(self) -> None:
         prepare_folder(self._database)

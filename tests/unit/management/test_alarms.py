@@ -12,12 +12,16 @@ pytestmark = pytest.mark.requirement("OPS-04")
 
 
 class TroubledStore(GatedStore):
-    """A store that is full, or away."""
+    """A store that is full, away, or whose database waits for a standby server."""
 
-    def __init__(self, *, full: bool = False, away: bool = False) -> None:
+    def __init__(self, *, full: bool = False, away: bool = False, waits: bool = False) -> None:
         super().__init__()
         self._full = full
         self._away = away
+        self._waits = waits
+
+    def waits_for_standby(self) -> bool:
+        return self._waits
 
     def is_full(self) -> bool:
         return self._full
@@ -37,6 +41,7 @@ def holding(broker: Broker, store: GatedStore) -> list[str]:
         pytest.param(TroubledStore(), [], id="none"),
         pytest.param(TroubledStore(full=True), ["disk_full"], id="a full disk"),
         pytest.param(TroubledStore(away=True), ["store_away"], id="a store that is away"),
+        pytest.param(TroubledStore(waits=True), ["store_standby"], id="a standby server is gone"),
     ],
 )
 def test_alarms_of_the_store(store: TroubledStore, expected: list[str]) -> None:

@@ -16,7 +16,7 @@ async def test_every_alarm_is_listed_whether_it_holds_or_not(tmp_path: Path) -> 
         calm = await api.items("/alarms")
         api.broker.router.memory.is_short = True
         alarmed = await api.items("/alarms")
-    names = ("disk", "disk_full", "memory", "store_away")
+    names = ("disk", "disk_full", "memory", "store_away", "store_standby")
     assert calm == [{"name": name, "holds": False} for name in names]
     assert alarmed == [{"name": name, "holds": name == "memory"} for name in names]
 
