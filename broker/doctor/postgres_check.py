@@ -44,10 +44,11 @@ async def _asked(url: str) -> tuple[str, int]:
     import asyncpg
 
     from storage.sql.postgresql import postgres
+    from storage.sql.postgresql.servers import places_of
 
     session = await asyncpg.connect(url, timeout=TIMEOUT_S)
     try:
-        facts = await postgres.facts_of(session, url)
+        facts = await postgres.facts_of(session, len(places_of(url)))
     finally:
         await session.close(timeout=TIMEOUT_S)
     return postgres.refusal(facts), facts.version

@@ -222,21 +222,26 @@ class Witness:
 
     def __init__(self, url: str) -> None:
         self._url: Final = url
+        self._place: postgres.Place | None = None
         self._raw: asyncpg.Connection | None = None
 
     async def sees(self, session: Session) -> bool:
         """Return whether `session` holds the lock, and the server works on its statement."""
-        return await self._finds(WORKS, session.raw.get_server_pid(), session.application)
+        return await self._finds(session, WORKS, session.raw.get_server_pid(), session.application)
 
     async def waits_for_standby(self, session: Session) -> bool:
         """Return whether a commit of `session` waits for a standby server of the database."""
-        return await self._finds(WAITS, session.raw.get_server_pid())
+        return await self._finds(session, WAITS, session.raw.get_server_pid())
 
-    async def _finds(self, text: str, *arguments: object) -> bool:
+    async def _finds(self, session: Session, text: str, *arguments: object) -> bool:
+        """Return the answer to `text` of the server that `session` is with, False without one."""
         try:
             async with asyncio.timeout(PING_S):
+                if self._place != session.place:
+                    self.drop()
                 if self._raw is None or self._raw.is_closed():
-                    self._raw = await postgres.connect(self._url, WITNESS)
+                    self._place = session.place
+                    self._raw = await postgres.connect(self._url, WITNESS, place=self._place)
                 return await self._raw.fetchval(text, *arguments) is True
         except postgres.FAILURES:
             self.drop()

@@ -44,6 +44,12 @@ SETTINGS: Final = {
 
 STANDBY_NAMES: Final = "synchronous_standby_names"
 
+APPLICATION: Final = "jms-broker"
+"""Beginning of the names of all sessions of brokers."""
+
+Place = tuple[str, int]
+"""Host, or folder of a socket, and port of a server."""
+
 NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 STATEMENT_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -174,8 +180,8 @@ def refusal(facts: Facts) -> str:
     return ""
 
 
-async def facts_of(session: asyncpg.Connection, url: str) -> Facts:
-    """Ask the server of `url` for the facts that `refusal` checks."""
+async def facts_of(session: asyncpg.Connection, hosts: int) -> Facts:
+    """Ask a server for the facts that `refusal` checks; the URL names `hosts` of them."""
     names = ["fsync", "full_page_writes", "synchronous_commit", STANDBY_NAMES, "server_encoding"]
     rows = await session.fetch(
         "SELECT name, setting FROM pg_settings WHERE name = ANY($1::text[])", names
@@ -191,16 +197,8 @@ async def facts_of(session: asyncpg.Connection, url: str) -> Facts:
         is_standby=is_standby,
         process=session.get_server_pid(),
         processes=processes,
-        hosts=hosts_of(url),
+        hosts=hosts,
     )
-
-
-def hosts_of(url: str) -> int:
-    """Return the number of servers that a URL names."""
-    place, _, options = url.partition("://")[2].partition("?")
-    chosen = [each[len("host=") :] for each in options.split("&") if each.startswith("host=")]
-    named = chosen[0] if chosen else place.rpartition("@")[2].partition("/")[0]
-    return len(named.split(","))
 
 
 def name_of(url: str) -> str:
@@ -213,15 +211,22 @@ def name_of(url: str) -> str:
 
 
 async def connect(
-    url: str, application: str, more: Mapping[str, str] = NO_SETTINGS
+    url: str,
+    application: str,
+    more: Mapping[str, str] = NO_SETTINGS,
+    *,
+    place: Place | None = None,
 ) -> asyncpg.Connection:
     """Return a new session with the settings of this file, and `more` instead of some of them.
 
-    Raise StoreError if `url` is invalid.
+    It is with the server at `place`, or without that with one that the URL names. Raise StoreError
+    if `url` is invalid.
     """
     try:
         return await asyncpg.connect(
             url,
+            host=None if place is None else place[0],
+            port=None if place is None else place[1],
             timeout=CONNECT_TIMEOUT_S,
             server_settings=SETTINGS | {"application_name": application} | dict(more),
         )

@@ -23,7 +23,8 @@ from storage.sql.index import Changes
 from storage.sql.postgresql import postgres
 from storage.sql.postgresql.epoch import BEGIN_EPOCH, CHECK_EPOCH, LEADS
 from storage.sql.postgresql.lock import HOLDER, TRY_LOCK
-from storage.sql.postgresql.postgres import AwayError
+from storage.sql.postgresql.postgres import AwayError, Place
+from storage.sql.postgresql.servers import places_of, writable
 from storage.sql.statements import Texts
 
 T = TypeVar("T")
@@ -41,9 +42,18 @@ class Session:
     """A session that is open after `connect`, until `close` or `drop`."""
 
     def __init__(
-        self, url: str, application: str, settings: Mapping[str, str] = postgres.NO_SETTINGS
+        self,
+        url: str,
+        application: str,
+        settings: Mapping[str, str] = postgres.NO_SETTINGS,
+        *,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """`tell` is called with a sentence for the log if several servers take changes."""
         self._url: Final = url
+        self._tell: Final = tell
+        self.place: Place | None = None
+        """The server, if the URL names several."""
         self.application: Final = application
         self._settings: Final = settings
         self._engine: Final = create_async_engine(
@@ -62,7 +72,10 @@ class Session:
         """The epoch in which this session writes."""
 
     async def _connect(self) -> asyncpg.Connection:
-        self._raw = await postgres.connect(self._url, self.application, self._settings)
+        self.place = await writable(self._url, self._tell)
+        self._raw = await postgres.connect(
+            self._url, self.application, self._settings, place=self.place
+        )
         return self._raw
 
     async def connect(self) -> None:
@@ -74,7 +87,7 @@ class Session:
         self._texts = Texts(self._engine.dialect)
         raw = self.raw
         raw.add_log_listener(self._noticed)
-        facts = await postgres.facts_of(raw, self._url)
+        facts = await postgres.facts_of(raw, len(places_of(self._url)))
         why = postgres.refusal(facts)
         if why:
             raise StoreError(f"the store {postgres.name_of(self._url)} is refused: {why}")
@@ -200,4 +213,4 @@ class Session:
 
 def application_name(pid: int) -> str:
     """Return a name for the sessions of one broker that no other broker has."""
-    return f"jms-broker {pid} {secrets.token_hex(4)}"
+    return f"{postgres.APPLICATION} {pid} {secrets.token_hex(4)}"

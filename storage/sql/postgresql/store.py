@@ -193,7 +193,7 @@ class PostgresStore(SqlStore):
 
     async def _connected(self) -> Session:
         """Return a new session."""
-        session = Session(self._url, self._application, self._session_settings)
+        session = Session(self._url, self._application, self._session_settings, tell=self._notice)
         try:
             await session.connect()
         except BaseException:
@@ -370,7 +370,7 @@ class PostgresStore(SqlStore):
         """Replace the session by a new one, and write `changes` unless they are there already."""
         if self._session is not None:
             self._session.drop()
-        session = Session(self._url, self._application, self._session_settings)
+        session = Session(self._url, self._application, self._session_settings, tell=self._notice)
         session.epoch = self._epoch
         limit = asyncio.get_running_loop().call_later(self._grace_s, session.drop)
         try:

@@ -13,7 +13,6 @@ from storage.sql.postgresql.postgres import (
     columns_of,
     connect,
     explained,
-    hosts_of,
     is_passing,
     is_plain,
     name_of,
@@ -72,19 +71,6 @@ def test_what_would_not_be_durable_is_refused(given: Facts, says: str) -> None:
     why = refusal(given)
     assert says in why
     assert bool(says) is bool(why)
-
-
-HOSTS = [
-    pytest.param("postgresql://me:se,cret@db.example:5433/jms?sslmode=require", 1, id="one"),
-    pytest.param("postgresql://me@a:5433,b/jms", 2, id="two"),
-    pytest.param("postgresql:///jms?user=me&host=a,b,c&port=1,2,3", 3, id="three, as an option"),
-    pytest.param("postgresql:///jms", 1, id="the default"),
-]
-
-
-@pytest.mark.parametrize(("url", "expected"), HOSTS)
-def test_servers_of_a_url_are_counted(url: str, expected: int) -> None:
-    assert hosts_of(url) == expected
 
 
 NAMES = [
