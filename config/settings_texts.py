@@ -75,14 +75,22 @@ def table(kind: str, of: type[BaseModel], key: str, example: str) -> list[str]:
     return [f"#[[{kind}]]", f'#{key} = "{example}"', *shown]
 
 
+STORED_ONCE: Final = (
+    "#   [[address]]",
+    '#   pattern = "durable/*"',
+    "#   duplicate_window = 100000",
+)
+
+
 def tables() -> list[str]:
     """Return the section of `[[address]]`."""
     text = (
         "The first pattern that matches an address counts; * stands for any text, ? for one"
-        " character, [ab] for either. A setting that is left out is as above."
+        " character, [ab] for either. A setting that is left out is as above. For example, queues"
+        " whose messages are stored once, although clients send them again after a failover:"
     )
     shown = table("address", AddressSettings, "pattern", "orders.*")
-    return [heading(TABLES), "", *comment(text), *shown, ""]
+    return [heading(TABLES), "", *comment(text), *STORED_ONCE, "", *shown, ""]
 
 
 def declared() -> list[str]:
