@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +40,7 @@ class NotReady(RuntimeError):  # noqa: N818 - named for the broker's state
 class Place:
     """The broker's program, store, folder and port, 0 for a free one.
 
-    `settings` is the text of its settings file.
+    `settings` is the text of its settings file; `variables` are added to its environment.
     """
 
     folder: Path
@@ -48,6 +48,7 @@ class Place:
     compiled: bool = field(default_factory=lambda: not from_checkout())
     settings: str = ""
     port: int = 0
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_sqlite(self) -> bool:
@@ -73,6 +74,7 @@ class Place:
             for name, value in os.environ.items()
             if not name.startswith("JMS_BROKER_") and name != "PYTHONPATH"
         }
+        kept |= self.variables
         return kept if self.compiled else kept | {"PYTHONPATH": str(ROOT)}
 
 
