@@ -181,7 +181,8 @@ class App:
         )
         container.adopts_subscriptions = settings.ownership == ADOPT
         if settings.ha.enabled:
-            container.group = BrokerGroup(settings.ha.name, router.timer_queue)
+            ha = settings.ha
+            container.group = BrokerGroup(ha.name, router.timer_queue, prefers=ha.prefer)
         return container
 
     def _own_login(self) -> Login:

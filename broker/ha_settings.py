@@ -43,6 +43,7 @@ class HaSettings(BaseModel):
     A leader is replaced when it has been silent for `silence_ms`. One that has lost the database
     answers no client any more, and drops its connections after `client_grace_ms`. A standby keeps
     the records of the stored messages in memory, in `warm_bytes` at most, to take over sooner.
+    With `prefer` it takes over from another member once it has been ready for 60 s.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,6 +54,7 @@ class HaSettings(BaseModel):
     silence_ms: Annotated[Number, Field(ge=1000, le=60_000)] = 3000
     client_grace_ms: Annotated[Number, Field(ge=0, le=UINT_MAX)] = 8000
     warm_bytes: Count = 200_000_000
+    prefer: bool = False
 
     def addresses(self) -> dict[str, tuple[str, int]]:
         """Return host and port for clients by the kind of listener."""

@@ -67,7 +67,7 @@ class Leading:
         with suppress(StoreError):  # a store that has failed is reported by others
             while True:
                 await asyncio.sleep(MEMBERS_S)
-                group.members = await self._members()
+                group.know(await self._members())
 
     def stop(self) -> None:
         """Watch no longer."""

@@ -75,6 +75,7 @@ def store_of(settings: Settings) -> Store:
             ha.name,
             silence_ms=ha.silence_ms,
             warm_bytes=ha.warm_bytes,
+            prefers=ha.prefer,
             addresses=ha.addresses(),
         )
         return PostgresStore(text, grace_ms=ha.client_grace_ms, group=group)

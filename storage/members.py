@@ -8,8 +8,18 @@ from typing import Final, final
 
 @final
 class StoredMember:
-    """A member that is up, and the host and port at which clients reach it, by kind of listener."""
+    """A member that is up, and the host and port at which clients reach it, by kind of listener.
 
-    def __init__(self, name: str, addresses: Mapping[str, tuple[str, int]]) -> None:
+    `wants_to_lead`: it is preferred to the one that leads, and has been ready for a while.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        addresses: Mapping[str, tuple[str, int]],
+        *,
+        wants_to_lead: bool = False,
+    ) -> None:
         self.name: Final = name
         self.addresses: Final = addresses
+        self.wants_to_lead: Final = wants_to_lead

@@ -52,11 +52,13 @@ class BrokerGroup:
 
     `leads` is whether this broker leads. `leader` is the name of another one that does, empty if
     none does. `members` are the brokers of the group that are up, this one among them. `heir` is
-    the name of the one to which this broker hands over, which `hand_over` begins.
+    the name of the one to which this broker hands over, which `hand_over` begins. If it `prefers`,
+    this broker hands over to none by itself.
     """
 
-    def __init__(self, name: str, timer_queue: TimerQueue) -> None:
+    def __init__(self, name: str, timer_queue: TimerQueue, *, prefers: bool = False) -> None:
         self.name: Final = name
+        self.prefers: Final = prefers
         self.leads = False
         self.leader = ""
         self.members: Sequence[StoredMember] = ()
@@ -91,6 +93,17 @@ class BrokerGroup:
             if peer is not None:
                 peer.enter(held.open)
                 peer.go_on(peer.container.clock.now_ms())
+
+    def know(self, members: Sequence[StoredMember]) -> None:
+        """Note which members are up; hand over to one that is preferred to this broker."""
+        self.members = members
+        if self.hand_over is None or self.heir or self.prefers:
+            return
+        for member in members:
+            if member.wants_to_lead and member.name != self.name:
+                self.heir = member.name
+                self.hand_over()
+                return
 
     def properties(self, kind: str) -> dict[str, object]:
         """Return properties for the open to a client of a listener of that kind.

@@ -74,7 +74,8 @@ class Group:
     """The group that a broker is a member of, under a name that no other member has.
 
     `addresses` are the host and port of this member for clients, by the kind of listener. The
-    records of the messages, as a standby keeps them, take at most `warm_bytes` of memory.
+    records of the messages, as a standby keeps them, take at most `warm_bytes` of memory. If it
+    `prefers`, this member is to lead whenever it is up.
     """
 
     def __init__(
@@ -83,12 +84,14 @@ class Group:
         *,
         silence_ms: int,
         warm_bytes: int = 0,
+        prefers: bool = False,
         addresses: Mapping[str, tuple[str, int]] = NO_ADDRESSES,
     ) -> None:
         self.name: Final = name
         self.addresses: Final = addresses
         self.silence_ms: Final = silence_ms
         self.warm_bytes: Final = warm_bytes
+        self.prefers: Final = prefers
         self.application: Final = f"{APPLICATION}{name}/{secrets.token_hex(4)}"
         self.session_settings: Final[Mapping[str, str]] = {
             "idle_session_timeout": str(silence_ms),

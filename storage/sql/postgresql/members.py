@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, final
 
 from sqlalchemy import Connection, text
 
 from storage.members import StoredMember
 from storage.sql.postgresql.leadership import APPLICATION, Group
 from storage.sql.transaction import transaction
+from storage.steady_clock import steady_us
 
 HAS_TABLE: Final = text("SELECT to_regclass('member') IS NOT NULL")
 
@@ -20,6 +21,13 @@ UP: Final = text(
     "SELECT DISTINCT split_part(application_name, '/', 2) FROM pg_stat_activity"
     " WHERE datname = current_database() AND application_name LIKE :pattern"
 )
+
+WISH: Final = "leads"
+"""In place of a kind of listener: the member is to lead instead of the one that does."""
+
+PREFERRED_AFTER_US: Final = 60_000_000
+"""Microseconds for which a preferred member is warm before it asks to lead: a member that fails
+again and again is not to interrupt the others each time."""
 
 ADDRESSES: Final = text("SELECT name, kind, host, port FROM member ORDER BY name, kind")
 
@@ -46,4 +54,29 @@ def members(connection: Connection) -> list[StoredMember]:
         for name, kind, host, port in connection.execute(ADDRESSES):
             if name in found:
                 found[name][kind] = (host, port)
-    return [StoredMember(name, addresses) for name, addresses in found.items()]
+    return [
+        StoredMember(name, addresses, wants_to_lead=addresses.pop(WISH, None) is not None)
+        for name, addresses in found.items()
+    ]
+
+
+@final
+class Wish:
+    """The wish of a standby to lead, if its group prefers it, from its session's beginning on."""
+
+    def __init__(self, group: Group) -> None:
+        self._group: Final = group
+        self._warm_since_us = -1
+        self._is_told = not group.prefers
+
+    def step(self, connection: Connection, *, is_warm: bool) -> None:
+        """Write the wish if it is time; `is_warm` is whether the member can take over soon."""
+        if self._is_told:
+            return
+        now_us = steady_us()
+        if not is_warm or self._warm_since_us < 0:
+            self._warm_since_us = now_us if is_warm else -1
+        if is_warm and now_us - self._warm_since_us >= PREFERRED_AFTER_US:
+            row = {"name": self._group.name, "kind": WISH, "host": "", "port": 0}
+            connection.execute(ANNOUNCE, row)
+            self._is_told = True

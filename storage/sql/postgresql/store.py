@@ -30,7 +30,7 @@ from storage.sql.postgresql.commit_watch import CommitWatch
 from storage.sql.postgresql.epoch import CHECK_EPOCH, COMMITS, OWNER
 from storage.sql.postgresql.heir import appoint
 from storage.sql.postgresql.leadership import PING_S, Candidate, Group, Witness
-from storage.sql.postgresql.members import announce, members
+from storage.sql.postgresql.members import Wish, announce, members
 from storage.sql.postgresql.postgres import AwayError
 from storage.sql.postgresql.session import Session, application_name
 from storage.sql.postgresql.warm import WarmSegments
@@ -91,6 +91,7 @@ class PostgresStore(SqlStore):
         self._number = 0
         self._closing = False
         self._heir = ""
+        self._wish: Wish | None = None
 
     @property
     def name(self) -> str:
@@ -116,9 +117,8 @@ class PostgresStore(SqlStore):
     async def lead(self, told: Callable[[str, str], None]) -> None:
         """Wait for the lock, connecting again where the connection is lost, and begin an epoch."""
         assert self._group is not None
-        assert self._warm is not None
         self._watch_commits()
-        candidate = Candidate(self._group, self._turn, told, meanwhile=self._warm.step)
+        candidate = Candidate(self._group, self._turn, told, meanwhile=self._stand_by)
         while self._epoch == 0:
             try:
                 session = await self._standby_session(self._group)
@@ -140,7 +140,15 @@ class PostgresStore(SqlStore):
             session = await self._connected()
             await session.run(partial(announce, group=group))
             self._session = session
+            self._wish = Wish(group)
         return session
+
+    def _stand_by(self, connection: Connection) -> None:
+        """Do a portion of a standby's work."""
+        assert self._warm is not None
+        assert self._wish is not None
+        self._warm.step(connection)
+        self._wish.step(connection, is_warm=self._warm.is_ready())
 
     async def _begin(self, session: Session) -> None:
         """Begin an epoch in `session`, which has the lock."""

@@ -56,6 +56,10 @@ class WarmSegments:
         """Return whether no segment is kept, so that it is as well to read all as they are used."""
         return not self._kept
 
+    def is_ready(self) -> bool:
+        """Return whether nothing is left to read now, or nothing is kept for want of memory."""
+        return self._looked_us >= 0 and not self._missing
+
     def step(self, connection: Connection) -> None:
         """Do a portion of a standby's work: look if it is time, or read some segments."""
         if self._missing:

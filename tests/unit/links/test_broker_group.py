@@ -149,6 +149,31 @@ def test_clients_of_a_broker_that_hands_over_are_sent_to_its_heir(member: Member
     assert error.description == "this broker stands by, two leads at two.example:5673"
 
 
+WISHES = [
+    # the member that wants to lead, whether this broker is preferred, the heir
+    pytest.param("two", False, "two", id="a preferred one"),
+    pytest.param("two", True, "", id="a preferred one, as this broker is"),
+    pytest.param("one", False, "", id="this broker, before it led"),
+    pytest.param("", False, "", id="none"),
+]
+
+
+@pytest.mark.parametrize(("wishing", "prefers", "heir"), WISHES)
+def test_the_lead_is_handed_to_a_preferred_member(
+    wishing: str, *, prefers: bool, heir: str
+) -> None:
+    group = BrokerGroup("one", Broker().router.timer_queue, prefers=prefers)
+    heirs: list[str] = []
+    group.hand_over = lambda: heirs.append(group.heir)
+    members = [
+        StoredMember(name, {}, wants_to_lead=name == wishing) for name in ("one", "three", "two")
+    ]
+    group.lead(members)
+    for _ in range(2):
+        group.know(members)
+    assert heirs == ([heir] if heir else [])
+
+
 def test_clients_of_the_leader_are_told_all_addresses_of_their_kind(member: Member) -> None:
     member.group.lead([BARE, TWO, ONE])
     servers = member.group.properties("amqp")["failover-server-list"]
