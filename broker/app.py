@@ -52,6 +52,7 @@ from broker.parts import (
     login_of,
     router_of,
     settle_login,
+    shard_hosts_of,
     store_of,
     tracer_of,
 )
@@ -183,6 +184,7 @@ class App:
         if settings.ha.enabled:
             ha = settings.ha
             container.group = BrokerGroup(ha.name, router.timer_queue, prefers=ha.prefer)
+        container.shard_hosts = shard_hosts_of(settings)
         return container
 
     def _own_login(self) -> Login:

@@ -36,6 +36,10 @@ def _address(value: str) -> str:
     return value
 
 
+Advertised = dict[Kind, Annotated[str, AfterValidator(_address)]]
+"""Host and port at which clients reach a broker, by the kind of listener."""
+
+
 class HaSettings(BaseModel):
     """A group of brokers on one PostgreSQL. `name` is the member's, which no other member has.
 
@@ -50,7 +54,7 @@ class HaSettings(BaseModel):
 
     enabled: bool = False
     name: str = Field(default_factory=_host_name, pattern=NAME)
-    advertise: dict[Kind, Annotated[str, AfterValidator(_address)]] = Field(default_factory=dict)
+    advertise: Advertised = Field(default_factory=dict)
     silence_ms: Annotated[Number, Field(ge=1000, le=60_000)] = 3000
     client_grace_ms: Annotated[Number, Field(ge=0, le=UINT_MAX)] = 8000
     warm_bytes: Count = 200_000_000

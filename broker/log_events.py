@@ -76,6 +76,17 @@ FROZEN: Final = LogEvent(
     "See whether the database of the store, and the way to it, work.",
 )
 THAWED: Final = LogEvent("BRK-018", "leader active again")
+SHARD_ENDED: Final = LogEvent(
+    "BRK-019",
+    "a shard has ended, and is started again",
+    "Find the reason of `status` in the lines of that shard, unless it was stopped on purpose.",
+)
+SHARD_NOT_STARTED: Final = LogEvent(
+    "BRK-020",
+    "a shard cannot start: all of them stop",
+    "Mend what that shard has written ahead of this line: a setting, its store or its port.",
+    level=ERROR,
+)
 MANAGER_NOT_TOLD: Final = LogEvent(
     "BRK-006",
     "the service manager was not told",

@@ -41,6 +41,7 @@ from storage.steady_clock import steady_us
 if TYPE_CHECKING:
     from broker.http.server import HttpServer
     from broker.leading import Leading
+    from broker.links.shard_hosts import ShardHosts
     from broker.management.management import Management
     from broker.net.token_logins import TokenLogins
     from broker.security.package_authenticator import NamedAuthenticator
@@ -258,6 +259,17 @@ def leading_of(
         members=store.members,
         lost=lost,
     )
+
+
+def shard_hosts_of(settings: Settings) -> ShardHosts | None:
+    """Return the hosts of other shards, to which clients are sent; None if there are none."""
+    hosts = settings.other_shards()
+    if not hosts:
+        return None
+    # a broker without shards is spared the module
+    from broker.links.shard_hosts import ShardHosts
+
+    return ShardHosts(hosts)
 
 
 def log_watcher() -> Watcher:

@@ -24,6 +24,8 @@ from broker.log_events import (
     RESTART_NEEDED,
     SETTINGS_RELOADED,
 )
+from broker.log_lines import configure_logging, write_line
+from broker.log_settings import LogSettings
 from broker.management.configuration import (
     APPLIED,
     NEEDS_RESTART,
@@ -32,13 +34,12 @@ from broker.management.configuration import (
     WrongSettings,
 )
 from broker.net.connection_admission import connection_limits
-from broker.net.log import configure_logging, write_line
 from broker.net.login import Login
 from broker.parts import access_of, limits_of, login_of
 from broker.policies import policies_of
 from broker.routing.errors import RoutingError
 from broker.security.access import AccessRules
-from broker.settings import ADOPT, LogSettings, Settings, SettingsError
+from broker.settings import ADOPT, Settings, SettingsError
 from broker.settings_errors import ENVIRONMENT_PREFIX
 from broker.stats import RELOAD_FAILED, RELOADED
 
@@ -296,7 +297,8 @@ def apply(app: App, wanted: Settings) -> Reloaded:
     app.container.credit = new.settings.credit
     app.listeners.stall_timeout_ms = new.settings.stall_timeout_ms
     app.listeners.admission.limits = connection_limits(new.settings)
-    configure_logging(new.settings.log.format, new.settings.log.level)
+    log = new.settings.log
+    configure_logging(log.format, log.level, shard=new.settings.shard_name)
     app.log_level = None
     app.settings = new.settings
     app.container.run_round()
@@ -320,11 +322,21 @@ def shown_settings(
             is_variable = any(each.startswith(f"{variable}_") for each in variables)
             is_variable = variable in variables or is_variable
             origin = "environment" if is_variable else "file or command line"
-        value = values[name]
-        if isinstance(value, str):
-            value = PASSWORD_IN_URL.sub(r"\1***", value)
-        found[name] = {"value": value, "origin": origin, "reload": name in RELOADABLE}
+        found[name] = {
+            "value": _masked(values[name]),
+            "origin": origin,
+            "reload": name in RELOADABLE,
+        }
     return found
+
+
+def _masked(value: object) -> object:
+    """Return a value of JSON without the passwords of the URLs in it."""
+    if isinstance(value, str):
+        return PASSWORD_IN_URL.sub(r"\1***", value)
+    if isinstance(value, dict):
+        return {name: _masked(each) for name, each in value.items()}
+    return [_masked(each) for each in value] if isinstance(value, list) else value
 
 
 class Reloading(ConfigurationSource):
@@ -346,7 +358,8 @@ class Reloading(ConfigurationSource):
         """Log lines of `level` and above; raise WrongSettings if there is no such level."""
         if level not in LOG_LEVELS:
             raise WrongSettings(f"no level {level:.50}; there are {', '.join(LOG_LEVELS)}")
-        configure_logging(self._app.settings.log.format, level)
+        settings = self._app.settings
+        configure_logging(settings.log.format, level, shard=settings.shard_name)
         self._app.log_level = level
 
     def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from mypy_extensions import i64
 from broker.app import App
 from broker.links.drain import DrainOwner
 from broker.log_events import DRAIN_ANNOUNCED, DRAIN_FINISHING, DRAINED, DRAINED_TOO_SOON
-from broker.net.log import write_line
+from broker.log_lines import write_line
 from broker.service_notifier import ServiceNotifier
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from broker.log_events import MANAGER_NOT_TOLD
-from broker.net.log import write_line
+from broker.log_lines import write_line
 
 VARIABLE: Final = "NOTIFY_SOCKET"
 """The variable with the socket of the service manager; unset if it waits for no messages."""

@@ -30,12 +30,13 @@ from broker.log_events import (
     STOPPING,
     STORE_FAILED,
 )
-from broker.net.log import configure_logging, write_line
+from broker.log_lines import configure_logging, write_line
 from broker.net.trim import Trimmer
 from broker.reload import Reloading, reload
 from broker.served_drain import ServedDrain
 from broker.service_notifier import ServiceNotifier
 from broker.settings import Settings
+from broker.shard_settings import SUPERVISED
 from storage.api import LeadershipError
 
 HAND_OVER_S: Final = 0.5
@@ -74,6 +75,8 @@ class Signals:
             for number in STOP_SIGNALS:
                 loop.add_signal_handler(number, self._stop, number.name)
             loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        if os.environ.get(SUPERVISED):
+            loop.add_reader(sys.stdin.fileno(), self._abandoned, loop)
 
     def up(self) -> None:
         """Note that the broker is ready, and do a reload that was requested before."""
@@ -110,6 +113,13 @@ class Signals:
         else:
             self._end(name)
 
+    def _abandoned(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Stop in order: the supervisor, which writes nothing, has ended."""
+        loop.remove_reader(sys.stdin.fileno())
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._end("the supervisor of the shards has ended")
+
     def _drained(self) -> None:
         self._end(self.reason or "drained")
 
@@ -139,6 +149,16 @@ def ready_line(app: App) -> str:
     return f"ready {app.url()} store={app.store.name} pid={os.getpid()}{urls}"
 
 
+def say(line: str) -> None:
+    """Write a line for the program that has started the broker; nothing if that has ended."""
+    try:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # else the line would be written again at the end of the process
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def other_urls(app: App) -> dict[str, str]:
     """Return the URLs besides the first, by the name of their listener."""
     urls = {} if app.http is None else {"http": app.http.url()}
@@ -150,7 +170,7 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
 
     The settings come from `file`, if from any; `load` reads them once more.
     """
-    configure_logging(settings.log.format, settings.log.level)
+    configure_logging(settings.log.format, settings.log.level, shard=settings.shard_name)
     log = structlog.get_logger("broker")
     app = App(settings)
     app.configuration = Reloading(app, load)
@@ -171,8 +191,7 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     gc.freeze()
     gc.enable()
     write_line(log, READY, url=app.url(), **other_urls(app))
-    sys.stdout.write(f"{ready_line(app)}\n")
-    sys.stdout.flush()
+    say(ready_line(app))
     signals.up()
     if app.group is not None:
         app.group.hand_over = signals.hand_over
@@ -204,8 +223,7 @@ async def stand_by(app: App, signals: Signals, log: structlog.typing.FilteringBo
     def told(leader: str, obstacle: str) -> None:
         if leader:
             write_line(log, STANDING_BY, leader=leader)
-            sys.stdout.write(f"standby of {leader}\n")
-            sys.stdout.flush()
+            say(f"standby of {leader}")
             signals.standing_by(leader)
         if obstacle:
             write_line(log, NOT_LEADING, reason=obstacle)

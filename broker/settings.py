@@ -12,13 +12,11 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal
-from urllib.parse import urlsplit
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
+    PrivateAttr,
     SecretStr,
     ValidationError,
     model_validator,
@@ -37,9 +35,13 @@ from broker.drain_settings import DrainSettings
 from broker.ha_settings import HaSettings
 from broker.http_settings import HttpSettings
 from broker.listener_settings import FIRST, ListenerSettings
-from broker.machine import LEAST
+from broker.log_settings import LogSettings
+from broker.machine import LEAST, default_memory_max
 from broker.oauth_settings import OauthSettings
-from broker.setting_types import UINT_MAX, Count, Number, Uint
+from broker.setting_types import MEMORY as MEMORY  # for those that have the settings
+from broker.setting_types import POSTGRESQL as POSTGRESQL
+from broker.setting_types import SQLITE as SQLITE
+from broker.setting_types import UINT_MAX, Ballast, Count, Number, StoreUrl, Uint
 from broker.settings_errors import (
     ENVIRONMENT_PREFIX,
     FILE_SUFFIX,
@@ -49,68 +51,31 @@ from broker.settings_errors import (
     unknown,
 )
 from broker.settings_files import UnreadableFile, WrittenSettings, read_files, secrets_of
+from broker.shard_settings import SUPERVISED, ShardSettings, refuse_collisions
 from broker.tls_settings import TlsSettings
 from broker.tracing_settings import TracingSettings
 
 OTHER_VARIABLES: Final = frozenset(
-    {"JMS_BROKER_CONFIG", "JMS_BROKER_URL", "JMS_BROKER_CA", "JMS_BROKER_CERT", "JMS_BROKER_KEY"}
+    {
+        *("JMS_BROKER_CONFIG", "JMS_BROKER_URL", "JMS_BROKER_CA", "JMS_BROKER_CERT"),
+        *("JMS_BROKER_KEY", SUPERVISED),
+    }
 )
-"""Variables of the command line that are no settings: the settings file, and a broker's URL with
-the files for TLS."""
-
-BALLAST_MIN: Final = 1024 * 1024
-"""Minimum bytes of a ballast: with less a store could not even begin a new log."""
-
-MEMORY: Final = "memory"
-SQLITE: Final = "sqlite:///"
+"""Variables of the command line that are no settings: the settings file, a broker's URL with the
+files for TLS, and SUPERVISED."""
 
 DEFAULT_STORE: Final = f"{SQLITE}data/store.db"
 """The store of a broker that is a process of its own; embedded brokers use memory."""
 ADOPT: Final = "adopt"
 """The value of `ownership` by which a subscription without an owner gets one."""
 
-POSTGRESQL: Final = "postgresql://"
-
 
 class SettingsError(ValueError):
     """Raised for settings that the broker must not start with; the text says what to change."""
 
 
-def _store(value: str) -> str:
-    """Raise ValueError unless `value` is `memory`, an SQLite file or a PostgreSQL database."""
-    if value == MEMORY:
-        return value
-    if value.startswith(POSTGRESQL):
-        if not urlsplit(value).path.strip("/"):
-            raise ValueError(f"Input should be {POSTGRESQL}HOST/DATABASE: it names no database")
-        return value
-    if not value.removeprefix(SQLITE).strip("/"):
-        raise ValueError(f"Input should be {MEMORY!r}, or {SQLITE}PATH with the path of a file")
-    if not value.startswith(SQLITE):
-        raise ValueError(
-            f"Input should be {MEMORY!r}, {SQLITE}PATH or {POSTGRESQL}USER@HOST/DATABASE"
-        )
-    return value
-
-
-def _ballast(value: int) -> int:
-    """Raise ValueError for a ballast that is too small for any commit; 0 is none."""
-    if 0 < value < BALLAST_MIN:
-        raise ValueError(f"Input should be 0, or at least {BALLAST_MIN}")
-    return value
-
-
 Prefix = Literal["queue://", "topic://", "temp-queue://", "temp-topic://"]
 PREFIXES: Final[tuple[Prefix, ...]] = ("queue://", "topic://", "temp-queue://", "temp-topic://")
-
-
-class LogSettings(BaseModel):
-    """The settings of the log."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    format: Literal["console", "json"] = "console"
-    level: Literal["debug", "info", "warning", "error"] = "info"
 
 
 AUDIT_SUFFIX: Final = ".audit"
@@ -137,11 +102,11 @@ class Settings(GeneralAddressSettings):
     tls: TlsSettings | None = None
 
     # the store of messages
-    store: Annotated[str, AfterValidator(_store)] = DEFAULT_STORE
+    store: StoreUrl = DEFAULT_STORE
     hold_ms: Annotated[Number, Field(ge=0, le=1000)] = 2
     store_loss_grace_ms: Annotated[Number, Field(ge=0, le=UINT_MAX)] = 30_000
     disk_free_min: Count = 256 * 1024 * 1024
-    disk_ballast: Annotated[Count, AfterValidator(_ballast)] = 16 * 1024 * 1024
+    disk_ballast: Ballast = 16 * 1024 * 1024
 
     # how much memory messages and connections may take; None: a quarter of what there is
     memory_max: Annotated[Number, Field(ge=LEAST, le=2**53)] | None = None
@@ -203,6 +168,9 @@ class Settings(GeneralAddressSettings):
     default_kind: Literal["queue", "topic"] = "queue"
     address_prefixes: list[Prefix] = Field(default_factory=lambda: list(PREFIXES))
     auto_create_max: Annotated[Number, Field(ge=0, lt=100_000)] = 50_000
+
+    shard: tuple[ShardSettings, ...] = ()
+    _shard_name: str = PrivateAttr("")
 
     ha: HaSettings = HaSettings()
     http: HttpSettings = HttpSettings()
@@ -287,24 +255,94 @@ class Settings(GeneralAddressSettings):
             return Path(f"{self.store.removeprefix(SQLITE)}{AUDIT_SUFFIX}")
         return None
 
+    # -- shards
+
+    @model_validator(mode="after")
+    def _shards_do_not_collide(self) -> Settings:
+        for name, given in (
+            ("port", "port" in self.model_fields_set),
+            ("store", "store" in self.model_fields_set),
+            ("http.port", self.http.port is not None),
+        ):
+            if self.shard and given:
+                own = name.replace(".", "_")
+                raise ValueError(
+                    f"{name} is set, and there is a [[shard]]: remove it from the settings file,"
+                    f" the environment and the command line, and set {own} of each [[shard]]"
+                )
+        refuse_collisions(self.shard, self.listener, self.ha)
+        return self
+
+    @property
+    def shard_name(self) -> str:
+        """The name of the shard that these settings are of; empty if they are of no shard."""
+        return self._shard_name
+
+    def of_shard(self, name: str | None) -> Settings:
+        """Return the settings of the process of one shard; with None, of the only process.
+
+        Raise SettingsError if there is no such shard, or none is named though there are shards.
+        """
+        if name is None and not self.shard:
+            return self
+        names = ", ".join(each.name for each in self.shard)
+        for shard in self.shard:
+            if shard.name == name:
+                return self._as(shard)
+        if not names:
+            raise SettingsError(f"there is no shard {name!r}: the settings have no [[shard]]")
+        if name is None:
+            raise SettingsError(f"the settings have shards: name one by --shard: {names}")
+        raise SettingsError(f"there is no shard {name!r}; there are {names}")
+
+    def _as(self, shard: ShardSettings) -> Settings:
+        folder = self.audit.directory
+        memory_max = self.memory_max or max(LEAST, default_memory_max() // len(self.shard))
+        made = self.model_copy(
+            update={
+                "port": shard.port,
+                "store": shard.store,
+                "memory_max": memory_max,
+                "listener": shard.listeners(self.listener),
+                "http": self.http.model_copy(update={"port": shard.http_port}),
+                "ha": self.ha.model_copy(update={"advertise": shard.advertise}),
+                "audit": self.audit.model_copy(
+                    update={"directory": None if folder is None else folder / shard.name}
+                ),
+            }
+        )
+        made._shard_name = shard.name  # noqa: SLF001 - of the same class
+        return made
+
+    def _each(self) -> list[Settings]:
+        """Return the settings of each process that is started with these."""
+        return [self._as(shard) for shard in self.shard] or [self]
+
+    def other_shards(self) -> dict[str, Mapping[str, int]]:
+        """Return the ports of other shards, by the name of the listener, by the shard's hosts."""
+        others = [each for each in self.shard if each.name != self.shard_name]
+        return {host: each.ports() for each in others for host in each.hosts}
+
     @model_validator(mode="after")
     def _audit_has_a_place(self) -> Settings:
-        if self.audit.enabled is True and self.audit_folder() is None:
-            raise ValueError(
-                f"audit.enabled = true, and store = {shown('store', self.store)} has no folder for"
-                " the records: set audit.directory"
-            )
-        if self.audit.messages and self.audit_folder() is None:
-            raise ValueError("audit.messages is set, and there are no audit records")
+        for each in self._each():
+            if each.audit.enabled is True and each.audit_folder() is None:
+                raise ValueError(
+                    f"audit.enabled = true, and store = {shown('store', each.store)} has no folder"
+                    " for the records: set audit.directory"
+                )
+            if each.audit.messages and each.audit_folder() is None:
+                raise ValueError("audit.messages is set, and there are no audit records")
         return self
 
     @model_validator(mode="after")
     def _group_has_a_store(self) -> Settings:
-        if self.ha.enabled and not self.store.startswith(POSTGRESQL):
-            raise ValueError(
-                f"ha.enabled = true, and store = {shown('store', self.store)}: brokers of a group"
-                f" share a store in PostgreSQL, {POSTGRESQL}USER@HOST/DATABASE"
-            )
+        for each in self._each():
+            if each.ha.enabled and not each.store.startswith(POSTGRESQL):
+                raise ValueError(
+                    f"ha.enabled = true, and store = {shown('store', each.store)}: brokers of a"
+                    f" group share a store in PostgreSQL, {POSTGRESQL}USER@HOST/DATABASE"
+                )
         return self
 
     @model_validator(mode="after")
@@ -451,5 +489,6 @@ KNOWN_IN: Final[dict[str, Iterable[str]]] = {
     "listener": ListenerSettings.model_fields,
     "address": AddressSettings.model_fields,
     "queue": NodeSettings.model_fields,
+    "shard": ShardSettings.model_fields,
     "topic": NodeSettings.model_fields,
 }

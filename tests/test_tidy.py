@@ -15,7 +15,8 @@ import pytest
 
 from broker.address_settings import AddressSettings, NodeSettings
 from broker.http_settings import HttpSettings
-from broker.settings import LogSettings, Settings
+from broker.log_settings import LogSettings
+from broker.settings import Settings
 from tests.support import tidy
 from tests.support.tidy import ROOT, Rule, Source
 
@@ -325,6 +326,8 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/management/later.py": "declared; tests/unit/management/test_stores.py",
     "broker/listener_settings.py": "types; tests/unit/test_settings.py",
     "broker/setting_types.py": "types; tests/unit/test_settings.py",
+    "broker/log_settings.py": "types; tests/unit/test_settings.py",
+    "broker/links/redirect.py": "tests/unit/links/test_shard_hosts.py",
     "broker/restore.py": "what calls what; tests/unit/links/test_recovery.py, tests/scenario",
     "storage/api.py": "ABCs; tests/contract holds the fillings to them",
 }

@@ -94,10 +94,17 @@ def serve(
             " postgresql://USER@HOST/DATABASE. [default: sqlite:///data/store.db]"
         ),
     ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="Run this one of the shards of the settings. [default: a process for each]",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Run a broker until SIGTERM or SIGINT."""
+    """Run a broker until SIGTERM or SIGINT. With shards in the settings, run one for each."""
     file = str(config) if config is not None else None
-    server.run({"config": file, "bind": bind, "port": port, "store": store})
+    server.run({"config": file, "bind": bind, "port": port, "store": store, "shard": shard})
 
 
 application.command(epilog=EXIT_STATUSES)(send)

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 CONFIG_VARIABLE: Final = "JMS_BROKER_CONFIG"
 
-OPTIONS: Final = {"--config": "config", "--bind": "bind", "--port": "port", "--store": "store"}
+OPTIONS: Final = {
+    "--config": "config",
+    "--bind": "bind",
+    "--port": "port",
+    "--store": "store",
+    "--shard": "shard",
+}
 """The options of `serve`; each takes a value. A test compares them with those that typer knows."""
 
 Server = Callable[["Settings", str | None, Callable[[], "Settings"]], Coroutine[None, None, None]]
@@ -46,7 +52,7 @@ def plain_options(arguments: Sequence[str]) -> dict[str, str] | None:
 
 
 def run(options: Mapping[str, str | None]) -> None:
-    """Run a broker with `options` until a signal stops it.
+    """Run a broker with `options` until a signal stops it; with shards, a process for each.
 
     Exit the process with status 2 if the settings are wrong, 1 if the store or the address fails.
     """
@@ -54,10 +60,18 @@ def run(options: Mapping[str, str | None]) -> None:
     from storage.api import LeadershipError, StoreError
 
     file = options.get("config") or os.environ.get(CONFIG_VARIABLE)
-    chosen = {name: value for name, value in options.items() if name != "config"}
-    load = partial(load_settings, Path(file) if file else None, **chosen)
+    shard = options.get("shard")
+    chosen = {name: value for name, value in options.items() if name not in ("config", "shard")}
+    load_all = partial(load_settings, Path(file) if file else None, **chosen)
+
+    def load() -> Settings:
+        return load_all().of_shard(shard)
+
     try:
-        settings = load()
+        settings = load_all()
+        if settings.shard and shard is None:
+            _supervise(settings)
+        settings = settings.of_shard(shard)
     except SettingsError as error:
         _fail(str(error), EXIT_USAGE)
     try:
@@ -72,6 +86,14 @@ def run(options: Mapping[str, str | None]) -> None:
         _fail(str(error), EXIT_FAILURE)
     except OSError as error:
         _fail(f"cannot listen on {error.filename}: {error.strerror}", EXIT_FAILURE)
+
+
+def _supervise(settings: Settings) -> NoReturn:
+    """Run the shards of `settings`, and exit the process when they have ended."""
+    # a broker without shards is spared the module
+    from broker.cli.supervisor import supervise
+
+    sys.exit(supervise(settings))
 
 
 def load_server() -> Server:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.amqp.errors import CONNECTION_FORCED, CONNECTION_REDIRECT, ConnectionFault, Fault
+from broker.amqp.errors import CONNECTION_FORCED, ConnectionFault, Fault
 from broker.amqp.performatives import Open
 from broker.amqp.types import Symbol, UInt
+from broker.links.redirect import redirect
 from broker.routing.timer_queue import TimerCallback, TimerQueue
 from storage.members import StoredMember
 
@@ -164,15 +165,7 @@ class BrokerGroup:
         for member in self.members:
             if member.name == self.leader and peer.entrance.kind in member.addresses:
                 host, port = member.addresses[peer.entrance.kind]
-                return ConnectionFault(
-                    CONNECTION_REDIRECT,
-                    f"{text} at {host:.100}:{port}",
-                    {
-                        Symbol("hostname"): host,
-                        Symbol("network-host"): host,
-                        Symbol("port"): UInt(port),
-                    },
-                )
+                return redirect(f"{text} at {host:.100}:{port}", host, port)
         return ConnectionFault(CONNECTION_FORCED, text)
 
     def _taken(self) -> list[HeldClient]:

@@ -60,6 +60,7 @@ from broker.tenure import Tenure
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
+    from broker.links.shard_hosts import ShardHosts
 
 
 VIRTUAL_HOST: Final = "vhost:"
@@ -99,7 +100,7 @@ class Container:
     `touched` are connections with output to write. `audit`, which is off unless it is replaced at
     the start, records what others than peers report. `contents` is None if the store keeps no large
     bodies, `service` while the broker answers no requests, `group` unless it is the member of one,
-    `tenure` unless it leads that.
+    `tenure` unless it leads that, `shard_hosts` unless it is one of several shards.
     """
 
     def __init__(
@@ -145,6 +146,7 @@ class Container:
         self.drain: Final = Drain(self)
         self.group: BrokerGroup | None = None
         self.tenure: Tenure | None = None
+        self.shard_hosts: ShardHosts | None = None
         self._peers: Final[dict[str, list[Peer]]] = {}
         self._links: Final[dict[tuple[str, str, bool], LinkRegistration]] = {}
         self._next_peer: i64 = 0
@@ -175,10 +177,12 @@ class Container:
     def admit(self, peer: Peer, open: Open, claim: Claim) -> None:
         """Register `peer` under its container-id, or refuse it (CON-02 to CON-06).
 
-        Close the connections that must yield to it. Raise ConnectionFault if it must yield, or if
-        its user has too many connections.
+        Close the connections that must yield to it. Raise ConnectionFault if it must yield, if it
+        belongs to another shard, or if its user has too many connections.
         """
         _check_virtual_host(open.hostname)
+        if self.shard_hosts is not None:
+            self.shard_hosts.check(open.hostname, peer.entrance.listener)
         holders = [holder for holder in self._holders(open.container_id) if holder.is_live()]
         self._check_owner(peer, holders)
         judged = verdict(claim, [holder.claim for holder in holders])

@@ -4,13 +4,9 @@ Nothing is logged per message. Of the lines that the clients of one address caus
 in a second (`line_limit.py`); lines about changes by administrators are all written.
 """
 
-import json
-import logging
-import sys
-from typing import Final, TextIO, cast
+from typing import Final
 
 import structlog
-from structlog.typing import FilteringBoundLogger
 
 from broker.links.access import Right
 from broker.links.peer import Peer
@@ -19,8 +15,6 @@ from broker.log_events import (
     CLOSED,
     CUT,
     DENIED,
-    ERROR,
-    INFO,
     INTERNAL_ERROR,
     LIMITED,
     LINES_LEFT_OUT,
@@ -28,17 +22,15 @@ from broker.log_events import (
     NOT_RENEWED,
     OPENED,
     REFUSED,
-    WARNING,
     LogEvent,
     Notice,
 )
+from broker.log_lines import LEVELS, write_line
 from broker.net.line_limit import LINES_PER_S, LineLimit
 from broker.security.decision import Decision
 from broker.security.identity import Identity
 
 TEXT_MAX: Final = 256
-
-LEVELS: Final = {INFO: logging.INFO, WARNING: logging.WARNING, ERROR: logging.ERROR}
 
 
 def printable(text: str) -> str:
@@ -126,63 +118,3 @@ class Log(Watcher):
         if peer.identity.claimed_user:
             facts["claimed_user"] = printable(peer.identity.claimed_user)
         return facts
-
-
-def write_line(log: FilteringBoundLogger, event: LogEvent, **facts: object) -> None:
-    """Write a line of the kind `event`, with its code, to a log of structlog."""
-    log.log(LEVELS[event.level], event.title, code=event.code, **facts)
-
-
-class LastingStream:
-    """Writes lines to a stream that may fail: a log on a closed terminal must not end a broker.
-
-    The number of lost lines is written before the next line that can be.
-    """
-
-    def __init__(self, stream: TextIO, form: str) -> None:
-        self._stream: Final = stream
-        self._form: Final = form
-        self._lost = 0
-
-    def write(self, text: str) -> None:
-        """Write `text` at once, or count it as lost."""
-        try:
-            if self._lost:
-                self._stream.write(self._notice())
-            self._stream.write(text)
-            self._stream.flush()
-        except (OSError, ValueError):  # ValueError: the stream has been closed
-            self._lost += 1
-        else:
-            self._lost = 0
-
-    def flush(self) -> None:
-        """Do nothing: every line is flushed when it is written."""
-
-    def _notice(self) -> str:
-        told = f"{self._lost} lines of the log were lost: it could not be written"
-        return (
-            f"{json.dumps({'event': told, 'level': 'error'}) if self._form == 'json' else told}\n"
-        )
-
-
-def configure_logging(form: str, level: str, stream: TextIO | None = None) -> None:
-    """Log lines of `level` and above from now on, for people (`console`) or programs (`json`).
-
-    They are written to `stream`, or else to standard error. May be called again.
-    """
-    stream = sys.stderr if stream is None else stream
-    for_programs = form == "json"
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *([structlog.processors.dict_tracebacks] if for_programs else []),
-            structlog.processors.JSONRenderer()
-            if for_programs
-            else structlog.dev.ConsoleRenderer(colors=stream.isatty()),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
-        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, LastingStream(stream, form))),
-        cache_logger_on_first_use=False,
-    )

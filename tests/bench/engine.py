@@ -29,7 +29,7 @@ from broker.amqp.terminus import Source, Target
 from broker.app import App
 from broker.links.peer import Peer
 from broker.links.transport import Transport
-from broker.net.log import configure_logging
+from broker.log_lines import configure_logging
 from broker.security.entrance import AMQP, Entrance
 from broker.settings import load_settings
 

@@ -18,9 +18,10 @@ from broker.amqp.terminus import Target
 from broker.app import App
 from broker.links.peer import Peer
 from broker.links.service import Service
+from broker.log_lines import configure_logging
 from broker.message import Message
 from broker.net.line_limit import LINES_PER_S
-from broker.net.log import Log, configure_logging
+from broker.net.log import Log
 from broker.settings import given_settings
 from tests.scenario.test_attacks_transport import running
 from tests.support.broker import Broker, Client, entrance

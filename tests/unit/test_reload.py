@@ -12,8 +12,8 @@ from broker.amqp.frames import AMQP_HEADER, SASL_HEADER
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SaslOutcome
 from broker.app import App
 from broker.audit.record import BROKER
+from broker.log_lines import configure_logging
 from broker.management.configuration import WrongSettings
-from broker.net.log import configure_logging
 from broker.reload import (
     AT_ONCE,
     FOR_NEW_CONNECTIONS,
@@ -42,6 +42,7 @@ NEED_RESTART = {
         "store_loss_grace_ms",
         "disk_free_min",
         "ha",
+        "shard",
         "http",
         "audit",
         "authenticator",

@@ -13,8 +13,8 @@ import pytest
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SaslOutcome
 from broker.app import App
 from broker.audit.record import BROKER
+from broker.log_lines import configure_logging
 from broker.management.configuration import APPLIED, NEEDS_RESTART, UNCHANGED, WrongSettings
-from broker.net.log import configure_logging
 from broker.reload import Reloaded, Reloading, apply, plan, reload
 from broker.security.users import Users
 from broker.settings import MEMORY, Settings, SettingsError, given_settings

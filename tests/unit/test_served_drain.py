@@ -9,8 +9,8 @@ import pytest
 
 from broker.amqp.sections import split
 from broker.app import App
+from broker.log_lines import configure_logging
 from broker.message import read_message
-from broker.net.log import configure_logging
 from broker.served_drain import ServedDrain
 from broker.service_notifier import ServiceNotifier
 from broker.settings import MEMORY, given_settings

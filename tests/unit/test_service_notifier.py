@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.net.log import configure_logging
+from broker.log_lines import configure_logging
 from broker.service_notifier import ServiceNotifier
 
 pytestmark = pytest.mark.requirement("OPS-16")

@@ -10,11 +10,11 @@ from pydantic import SecretStr
 from broker.address_settings import AddressSettings, NodeSettings
 from broker.http_settings import HttpSettings
 from broker.listener_settings import ListenerSettings
+from broker.log_settings import LogSettings
 from broker.oauth_settings import OauthSettings
 from broker.settings import (
     DEFAULT_STORE,
     OTHER_VARIABLES,
-    LogSettings,
     Settings,
     SettingsError,
     given_settings,
@@ -41,7 +41,7 @@ WITHOUT_DEFAULT = {
 
 TABLES = {
     *("log", "http", "audit", "drain", "tracing", "listener", "tls", "oauth", "ha"),
-    *("address", "queue", "topic"),
+    *("shard", "address", "queue", "topic"),
 }
 
 

@@ -186,6 +186,7 @@ NO_LIMITS: Final = {
         *("listener", "tls", "plain", "oauth", "acl_file", "ownership", "limit_loopback", "audit"),
         "drain",
         "ha",
+        "shard",
     ),
     *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms", "disk_free_min"),
     *("exclusive", "full", "queue", "topic", "connection_loss_grace_ms", "hold_ms"),

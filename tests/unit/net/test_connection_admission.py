@@ -16,9 +16,9 @@ import pytest
 from broker.amqp.frames import AMQP_HEADER
 from broker.amqp.sasl_frames import SASL_OK, SaslOutcome
 from broker.app import App
+from broker.log_lines import configure_logging
 from broker.net.connection_admission import DESCRIPTORS_RESERVED, connection_limits
 from broker.net.connection_gate import ConnectionLimits
-from broker.net.log import configure_logging
 from broker.settings import MEMORY, given_settings
 from tests.support.certificates import Authority
 from tests.support.socket_client import SocketClient

@@ -6,8 +6,9 @@ import json
 import pytest
 
 from broker.links.peer import Peer
+from broker.log_lines import configure_logging
 from broker.net.line_limit import FURTHER_SOURCES, LINES_PER_S, LineLimit
-from broker.net.log import Log, configure_logging
+from broker.net.log import Log
 from broker.routing.timer_queue import TimerQueue
 from tests.support.broker import Broker, Client, entrance
 

@@ -1,6 +1,5 @@
 """The log: a line for each event of a connection, and no line that a peer could forge."""
 
-import errno
 import io
 import json
 
@@ -9,7 +8,8 @@ import pytest
 from broker.amqp.performatives import Close
 from broker.app import App
 from broker.log_events import SUBSCRIPTION_ANEW
-from broker.net.log import TEXT_MAX, LastingStream, Log, configure_logging, printable
+from broker.log_lines import configure_logging
+from broker.net.log import TEXT_MAX, Log, printable
 from broker.security.identity import Identity
 from tests.support.socket_client import SocketClient
 
@@ -54,41 +54,6 @@ async def test_a_connection_leaves_two_lines(lines: io.StringIO, app: App) -> No
         ("connection opened", "shop"),
         ("connection closed", "shop"),
     ]
-
-
-class Terminal(io.StringIO):
-    """A stream whose flush fails with EIO while it is closed."""
-
-    is_closed = False
-
-    def flush(self) -> None:
-        if self.is_closed:
-            raise OSError(errno.EIO, "Input/output error")
-
-
-@pytest.mark.parametrize(
-    ("form", "notice"),
-    [
-        pytest.param("console", "2 lines of the log were lost", id="for people"),
-        pytest.param("json", '{"event": "2 lines of the log were lost', id="for programs"),
-    ],
-)
-def test_a_log_that_cannot_be_written_stops_nothing_and_says_so_later(
-    form: str, notice: str
-) -> None:
-    terminal = Terminal()
-    stream = LastingStream(terminal, form)
-    stream.write("one\n")
-    terminal.is_closed = True
-    stream.write("two\n")
-    stream.write("three\n")
-    terminal.is_closed = False
-    stream.write("four\n")
-    stream.write("five\n")
-    stream.flush()
-    first, *_, told, four, five = terminal.getvalue().splitlines()
-    assert (first, four, five) == ("one", "four", "five")
-    assert told.startswith(notice)
 
 
 async def test_the_name_that_a_client_claims_is_logged(lines: io.StringIO, app: App) -> None:

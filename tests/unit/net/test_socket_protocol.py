@@ -13,7 +13,7 @@ from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
 from broker.amqp.performatives import RECEIVER, SENDER, Attach, Flow
 from broker.amqp.terminus import Source, Target
 from broker.app import App
-from broker.net.log import configure_logging
+from broker.log_lines import configure_logging
 from tests.support.socket_client import PATIENCE_S, SocketClient
 
 COUNT = 64

@@ -1,0 +1,62 @@
+"""The stream of the log, and what each of its lines has."""
+
+import errno
+import io
+import json
+
+import pytest
+import structlog
+
+from broker.log_events import STARTING
+from broker.log_lines import LastingStream, configure_logging, write_line
+
+
+class Terminal(io.StringIO):
+    """A stream whose flush fails with EIO while it is closed."""
+
+    is_closed = False
+
+    def flush(self) -> None:
+        if self.is_closed:
+            raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize(
+    ("form", "notice"),
+    [
+        pytest.param("console", "2 lines of the log were lost", id="for people"),
+        pytest.param("json", '{"event": "2 lines of the log were lost', id="for programs"),
+    ],
+)
+def test_a_log_that_cannot_be_written_stops_nothing_and_says_so_later(
+    form: str, notice: str
+) -> None:
+    terminal = Terminal()
+    stream = LastingStream(terminal, form)
+    stream.write("one\n")
+    terminal.is_closed = True
+    stream.write("two\n")
+    stream.write("three\n")
+    terminal.is_closed = False
+    stream.write("four\n")
+    stream.write("five\n")
+    stream.flush()
+    first, *_, told, four, five = terminal.getvalue().splitlines()
+    assert (first, four, five) == ("one", "four", "five")
+    assert told.startswith(notice)
+
+
+@pytest.mark.parametrize(
+    ("shard", "told"),
+    [
+        pytest.param("", {"event", "code", "level", "timestamp"}, id="of no shard"),
+        pytest.param("a", {"event", "code", "level", "timestamp", "shard"}, id="of a shard"),
+    ],
+)
+def test_a_line_names_the_shard_that_writes_it(shard: str, told: set[str]) -> None:
+    stream = io.StringIO()
+    configure_logging("json", "info", stream, shard=shard)
+    write_line(structlog.get_logger("broker"), STARTING)
+    line = json.loads(stream.getvalue())
+    assert set(line) == told
+    assert line.get("shard", "") == shard
