@@ -30,6 +30,8 @@ reads neither. With `amqps://` they use TLS,
 at port 5671 by default, with the files of `--ca`, `--cert` and `--key`. Commands that manage a
 broker, so all but `send`, `receive`, `browse` and `healthcheck`, also take the URL of its
 HTTP API, `https://HOST:8161`, with a user or with `--token`: they need no client library then.
+If the settings that `JMS_BROKER_CONFIG` names have [shards](../operations/shards.md),
+`--shard NAME` takes the place of `--url`.
 With `--json` a command prints one object a line. Without it, a list is a table on a terminal, and
 lines with tabs and a header in a pipe.
 

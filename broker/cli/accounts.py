@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from broker.cli.broker_url import without_password
 from broker.cli.ending import EXIT_NOT_FOUND, fail
-from broker.cli.healthcheck import offers_anonymous, url_of_settings
+from broker.cli.healthcheck import offers_anonymous, urls_of_settings
 from broker.cli.wire import Unhealthy
 from broker.security.account import user_attributes, utc_text
 from broker.security.user_sources import IN_FILE, IN_STORE
@@ -138,10 +138,11 @@ class FileAccounts(UserStore):
 
     def still_open(self) -> str | None:
         try:
-            url = url_of_settings(self._config)
+            urls = urls_of_settings(self._config)
         except Unhealthy:
             return None  # port 0: the port that such a broker listens on is unknown here
-        if not offers_anonymous(url, PROBE_TIMEOUT_S):
+        url = next((each for each in urls if offers_anonymous(each, PROBE_TIMEOUT_S)), None)
+        if url is None:
             return None
         if self._settings.allow_anonymous:
             return f"the broker at {url} lets clients in without a password: allow_anonymous = true"

@@ -141,6 +141,12 @@ def healthcheck(
     timeout: Annotated[
         float, typer.Option(min=0.001, help="Count it as down after so many seconds.")
     ] = 5.0,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="The shard, if the settings have some. [default: all of them]", show_default=False
+        ),
+    ] = None,
 ) -> None:
     """Exit with 0 if a broker opens and closes a connection, else with 1 and the reason."""
     from broker.cli.healthcheck import run
@@ -149,7 +155,7 @@ def healthcheck(
         tls = None if url is None else chosen_tls(url, ca=ca, cert=cert, key=key)
     except ValueError as error:
         fail(str(error))
-    run(url, config, timeout, tls=tls)
+    run(url, config, timeout, shard=shard, tls=tls)
 
 
 application.command()(events)

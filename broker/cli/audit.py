@@ -15,6 +15,7 @@ from broker.cli.ending import EXIT_FAILURE, EXIT_STATUSES, EXIT_USAGE, fail
 from broker.cli.managing import Json
 from broker.cli.printing import json_of, print_records
 from broker.cli.serve import CONFIG_VARIABLE
+from broker.cli.shard_option import Shard, settings_of_shard
 
 if TYPE_CHECKING:
     from broker.audit.record import ChainLink
@@ -43,16 +44,11 @@ Directory = Annotated[
 ]
 
 
-def _folder(config: Path | None, directory: Path | None) -> Path:
+def _folder(config: Path | None, directory: Path | None, shard: str | None) -> Path:
     """Return the folder of the records; without one the command ends."""
-    from broker.settings import SettingsError, load_settings
-
     if directory is not None:
         return directory
-    try:
-        folder = load_settings(config).audit_folder()
-    except SettingsError as error:
-        fail(str(error), EXIT_USAGE)
+    folder = settings_of_shard(config, shard).audit_folder()
     if folder is None:
         fail("the settings name no folder for audit records: give one with --directory", EXIT_USAGE)
     return folder
@@ -87,6 +83,7 @@ def show(
     ] = "",
     config: Config = None,
     directory: Directory = None,
+    shard: Shard = None,
     json: Json = False,
 ) -> None:
     """Print the records, the oldest first. --json prints them with all fields."""
@@ -94,7 +91,7 @@ def show(
 
     if since and _SINCE.fullmatch(since) is None:
         fail("--since is a time such as 2026-11-24 or 2026-11-24T04:05:06", EXIT_USAGE)
-    folder = _folder(config, directory)
+    folder = _folder(config, directory, shard)
     wanted = RecordChoice(since=since.removesuffix("Z"), action=action, user=user)
     with _readable(folder):
         chosen = records(folder, wanted)
@@ -119,6 +116,7 @@ def verify(
     ] = "",
     config: Config = None,
     directory: Directory = None,
+    shard: Shard = None,
     json: Json = False,
 ) -> None:
     """Compute the chain of all records anew, and print the first place where it breaks.
@@ -128,7 +126,7 @@ def verify(
     """
     from broker.audit.verify import verify as check
 
-    folder = _folder(config, directory)
+    folder = _folder(config, directory, shard)
     noted = _noted(head)
     with _readable(folder):
         report = check(folder, noted)

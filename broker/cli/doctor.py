@@ -25,6 +25,7 @@ from broker.cli.managing import Json, Password, Timeout, Token, User, taking
 from broker.cli.messages import ANSWER_TIMEOUT_S
 from broker.cli.printing import print_records
 from broker.cli.serve import CONFIG_VARIABLE
+from broker.cli.shard_option import Shard
 
 if TYPE_CHECKING:
     from broker.doctor.checked_broker import RunningBroker
@@ -62,6 +63,7 @@ class DoctorPlace:
             show_default=False,
         ),
     ] = None
+    shard: Shard = None
     user: User = None
     password: Password = None
     token: Token = None
@@ -77,7 +79,7 @@ class DoctorPlace:
         if self.url is not None and self.config is None:
             return None
         try:
-            return load_settings(self.config)
+            return load_settings(self.config).of_shard(self.shard)
         except SettingsError as error:
             fail("; ".join(str(error).splitlines()), EXIT_USAGE)
 

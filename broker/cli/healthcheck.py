@@ -30,34 +30,47 @@ THIS_MACHINE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not 
 """The address to connect to, by the wildcard address that a broker listens on."""
 
 
-def run(url: str | None, config: Path | None, timeout_s: float, *, tls: ClientTls | None) -> None:
+def run(
+    url: str | None,
+    config: Path | None,
+    timeout_s: float,
+    *,
+    shard: str | None = None,
+    tls: ClientTls | None = None,
+) -> None:
     """Print the verdict; exit with status 1 if the broker counts as down.
 
-    `url` None means the broker with the settings of the environment and `config`.
+    `url` None means the broker with the settings of the environment and `config`: that `shard`, or
+    else all shards if there are some.
     """
     try:
         if url is None:  # the broker of this installation, so it has the build of this one
-            verdict = check(url_of_settings(config), timeout_s, build=build_kind())
+            for each in urls_of_settings(config, shard):
+                print(f"healthy: {check(each, timeout_s, build=build_kind())}")
         else:
-            verdict = check(url, timeout_s, tls=tls)
-        print(f"healthy: {verdict}")
+            print(f"healthy: {check(url, timeout_s, tls=tls)}")
     except Unhealthy as verdict:
         print(f"jms-broker: {verdict}", file=sys.stderr)
         sys.exit(1)
 
 
-def url_of_settings(config: Path | None) -> str:
+def urls_of_settings(config: Path | None, shard: str | None = None) -> list[str]:
     """Return the URL of the broker with the settings of the environment and `config`.
 
-    Raise Unhealthy if the settings are wrong, or if they leave the choice of a port to the system.
+    With shards, it is the URL of that `shard`, or there is one for each. Raise Unhealthy if the
+    settings are wrong, or if they leave the choice of a port to the system.
     """
     from broker.settings import SettingsError, load_settings
 
     try:
         settings = load_settings(config)
+        if shard is None and settings.shard:
+            chosen = [settings.of_shard(each.name) for each in settings.shard]
+        else:
+            chosen = [settings.of_shard(shard)]
     except SettingsError as error:
         raise Unhealthy("; ".join(str(error).splitlines())) from None
-    return url_of_settings_in(settings)
+    return [url_of_settings_in(each) for each in chosen]
 
 
 def url_of_settings_in(settings: Settings) -> str:

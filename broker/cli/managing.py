@@ -15,6 +15,7 @@ import typer
 from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.ending import errors_told
 from broker.cli.messages import ANSWER_TIMEOUT_S, LOCAL
+from broker.cli.shard_option import ShardAsUrl
 
 if TYPE_CHECKING:
     from broker.cli.requests import Requests
@@ -63,7 +64,10 @@ class NodeKind(Enum):
 
 @dataclass(frozen=True)
 class BrokerAt:
-    """The options for the broker, the user, the wait for answers in seconds, and TLS."""
+    """The options for the broker, the user, the wait for answers in seconds, and TLS.
+
+    `shard` has become the `url` by now.
+    """
 
     url: Url = LOCAL
     user: User = None
@@ -73,6 +77,7 @@ class BrokerAt:
     ca: Ca = None
     cert: Cert = None
     key: Key = None
+    shard: ShardAsUrl = None
 
     @contextmanager
     def opened(self) -> Iterator[Requests]:

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.ending import EXIT_USAGE, errors_told, fail
+from broker.cli.shard_option import ShardAsUrl
 
 if TYPE_CHECKING:
     from proton import Message
@@ -56,6 +57,7 @@ def send(
         list[str] | None, typer.Argument(help="One message each.", show_default=False)
     ] = None,
     url: Url = LOCAL,
+    shard: ShardAsUrl = None,  # noqa: ARG001 - it has become the url by now
     file: Annotated[
         list[Path] | None,
         typer.Option(
@@ -97,6 +99,7 @@ def send(
 def receive(
     address: Address,
     url: Url = LOCAL,
+    shard: ShardAsUrl = None,  # noqa: ARG001 - it has become the url by now
     count: Limit = None,
     capability: Kind = None,
     timeout: Annotated[
@@ -137,6 +140,7 @@ def receive(
 def browse(
     address: Address,
     url: Url = LOCAL,
+    shard: ShardAsUrl = None,  # noqa: ARG001 - it has become the url by now
     count: Limit = None,
     capability: Kind = None,
     timeout: Annotated[

@@ -26,7 +26,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 FILE_MODE: Final = 0o600
 FOLDER_MODE: Final = 0o700
 
-TYPED: Final = ("--url", "--config")
+TYPED: Final = ("--url", "--config", "--shard")
 """Options that say which broker a command is about, so that no context counts."""
 
 
@@ -178,8 +178,15 @@ def counting(broker: NamedBroker, password: str | None) -> Iterator[None]:
         for name, value in broker.variables(password).items()
         if not os.environ.get(name)
     }
-    before = {name: os.environ.get(name) for name in added}
-    os.environ.update(added)
+    with variables_set(added):
+        yield
+
+
+@contextmanager
+def variables_set(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of the environment for the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

@@ -17,6 +17,7 @@ from broker.cli.ending import EXIT_USAGE, fail
 from broker.cli.managing import BrokerAt, Timeout, Token
 from broker.cli.messages import ANSWER_TIMEOUT_S
 from broker.cli.printing import Record
+from broker.cli.shard_option import ShardAsUrl
 
 if TYPE_CHECKING:
     from broker.cli.requests import Requests
@@ -169,6 +170,7 @@ class RulesPlace:
     ca: Ca = None
     cert: Cert = None
     key: Key = None
+    shard: ShardAsUrl = None
 
     @contextmanager
     def opened(self, file: Path | None) -> Iterator[RulesSource]:

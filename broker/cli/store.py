@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -19,6 +20,8 @@ from broker.cli.ending import EXIT_FAILURE, EXIT_NOT_FOUND, EXIT_USAGE, UNREACHA
 from broker.cli.managing import BrokerAt, Count, Json, at_broker
 from broker.cli.nodes import number_in
 from broker.cli.printing import json_of, print_record, print_records, progress
+from broker.cli.serve import CONFIG_VARIABLE
+from broker.cli.shard_option import settings_of_shard
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -58,6 +61,22 @@ Place = Annotated[
         show_default=False,
     ),
 ]
+PlaceOrShard = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[STORE]",
+        help="sqlite:///PATH as `serve --store` has it, or the path; or give --shard.",
+        show_default=False,
+    ),
+]
+StoreOfShard = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        help=f"The shard that has the store, of the settings that {CONFIG_VARIABLE} names.",
+        show_default=False,
+    ),
+]
 Numbers = Annotated[list[int] | None, typer.Argument(help="Which, as listed.", show_default=False)]
 All = Annotated[bool, typer.Option("--all", help="All that are quarantined.")]
 
@@ -76,15 +95,25 @@ def told() -> Iterator[None]:
         fail(str(error))
 
 
+def _place(place: str | None, shard: str | None) -> str:
+    """Return the store that is meant: one that was typed, or that of a shard."""
+    if (place is None) == (shard is None):
+        fail("name either a store, or a shard by --shard", EXIT_USAGE)
+    if place is not None:
+        return place
+    config = os.environ.get(CONFIG_VARIABLE)
+    return settings_of_shard(Path(config) if config else None, shard).store
+
+
 @store.command()
-def check(place: Place, json: Json = False) -> None:
+def check(place: PlaceOrShard = None, shard: StoreOfShard = None, json: Json = False) -> None:
     """Read everything, compare checksums, and print what is in the store and what is damaged."""
     from storage.sql.tools.check import check as look
     from storage.sql.tools.check import messages_in
     from storage.sql.tools.offline import database_of, reading
 
     with told():
-        database = database_of(place)
+        database = database_of(_place(place, shard))
         with (
             reading(database) as connection,
             progress("checked", messages_in(connection)) as bar,
@@ -170,13 +199,13 @@ def _lost(part: Part) -> str:
 
 
 @store.command()
-def migrate(place: Place) -> None:
+def migrate(place: PlaceOrShard = None, shard: StoreOfShard = None) -> None:
     """Bring an older store up to date. A broker does the same when it starts."""
     from storage.sql.schema import HEAD, bring_up_to_date, version_of
     from storage.sql.tools.offline import database_of, present, writing
 
     with told():
-        database = present(database_of(place))
+        database = present(database_of(_place(place, shard)))
         with writing(database) as connection:
             before = version_of(connection)
             bring_up_to_date(connection)
@@ -222,11 +251,13 @@ def _quarantined(broker: Requests, count: int | None) -> Iterator[Mapping[str, o
 
 
 @quarantine.command("list")
-def list_quarantined(place: Place, json: Json = False) -> None:
+def list_quarantined(
+    place: PlaceOrShard = None, shard: StoreOfShard = None, json: Json = False
+) -> None:
     """Print the quarantined messages, and what is wrong with each."""
     from storage.sql.tools.offline import database_of, reading
 
-    with told(), reading(database_of(place)) as connection:
+    with told(), reading(database_of(_place(place, shard))) as connection:
         print_records(map(_record, _all_quarantined(connection)), COLUMNS, as_json=json)
 
 

@@ -21,6 +21,7 @@ from broker.cli.ending import EXIT_STATUSES, EXIT_USAGE, fail
 from broker.cli.managing import BrokerAt, Json, Timeout, Token, taking
 from broker.cli.messages import ANSWER_TIMEOUT_S
 from broker.cli.serve import CONFIG_VARIABLE
+from broker.cli.shard_option import ShardAsUrl
 
 if TYPE_CHECKING:
     from broker.cli.accounts import UserStore
@@ -79,6 +80,7 @@ class Place:
     ca: Ca = None
     cert: Cert = None
     key: Key = None
+    shard: ShardAsUrl = None
 
     @contextmanager
     def opened(self) -> Iterator[UserStore]:
@@ -115,7 +117,7 @@ class Place:
         """Return the URL of the broker to ask, None for a file. A typed option wins."""
         if self._is_typed("config") and self._is_typed("url"):
             fail("--config names a file of settings, --url a broker: give one", EXIT_USAGE)
-        return None if self._is_typed("config") else self.url
+        return self.url if self._is_typed("shard") or not self._is_typed("config") else None
 
     def _is_typed(self, name: str) -> bool:
         source = self.context.get_parameter_source(name)

@@ -27,7 +27,7 @@ from broker.amqp.performatives import Begin, Close, Error, Open, Performative
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SaslMechanisms, SaslOutcome
 from broker.app import App
 from broker.cli.application import application
-from broker.cli.healthcheck import check, url_of_settings
+from broker.cli.healthcheck import check, urls_of_settings
 from broker.cli.wire import Unhealthy
 from broker.compiled import SLOWER, is_compiled
 from broker.settings import MEMORY, Settings
@@ -216,21 +216,21 @@ def test_without_an_address_the_broker_of_these_settings_is_asked(
 ) -> None:
     for name, value in settings.items():
         monkeypatch.setenv(f"JMS_BROKER_{name.upper()}", value)
-    assert url_of_settings(None) == expected
+    assert urls_of_settings(None) == [expected]
 
 
 def test_a_port_that_nobody_knows_is_told(tmp_path: Path) -> None:
     config = tmp_path / "broker.toml"
     config.write_text("port = 0")
     with pytest.raises(Unhealthy, match="--url"):
-        url_of_settings(config)
+        urls_of_settings(config)
 
 
 def test_wrong_settings_are_told_on_one_line(tmp_path: Path) -> None:
     config = tmp_path / "broker.toml"
     config.write_text("prot = 0\nbnid = 1")
     with pytest.raises(Unhealthy) as verdict:
-        url_of_settings(config)
+        urls_of_settings(config)
     assert "prot" in str(verdict.value)
     assert "bnid" in str(verdict.value)
     assert "\n" not in str(verdict.value)
