@@ -19,7 +19,7 @@ from tests.faults.producer import Producer, drained
 from tests.faults.shards import ShardedBroker
 from tests.support.socket_client import SocketClient
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("OPS-20")]
 
 BACK_S: Final = 2.0
 """Maximum seconds until a shard that was killed is back."""

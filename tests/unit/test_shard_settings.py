@@ -8,6 +8,8 @@ from broker.machine import LEAST, default_memory_max
 from broker.reload import shown_settings
 from broker.settings import MEMORY, Settings, SettingsError, given_settings
 
+pytestmark = pytest.mark.requirement("OPS-20")
+
 POSTGRESQL = "postgresql://clerk:secret@db/jms?search_path="
 
 
