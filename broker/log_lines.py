@@ -1,7 +1,8 @@
-"""The log of the process: lines of structlog, on a stream that may fail."""
+"""The lines that a process writes: its log, on a stream that may fail, and standard output."""
 
 import json
 import logging
+import os
 import sys
 from typing import Final, TextIO, cast
 
@@ -16,6 +17,16 @@ LEVELS: Final = {INFO: logging.INFO, WARNING: logging.WARNING, ERROR: logging.ER
 def write_line(log: FilteringBoundLogger, event: LogEvent, **facts: object) -> None:
     """Write a line of the kind `event`, with its code, to a log of structlog."""
     log.log(LEVELS[event.level], event.title, code=event.code, **facts)
+
+
+def say(line: str) -> None:
+    """Write a line for the program that has started the broker; nothing if that has ended."""
+    try:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # else the line would be written again at the end of the process
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class LastingStream:

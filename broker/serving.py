@@ -30,7 +30,7 @@ from broker.log_events import (
     STOPPING,
     STORE_FAILED,
 )
-from broker.log_lines import configure_logging, write_line
+from broker.log_lines import configure_logging, say, write_line
 from broker.net.trim import Trimmer
 from broker.reload import Reloading, reload
 from broker.served_drain import ServedDrain
@@ -147,16 +147,6 @@ def ready_line(app: App) -> str:
     """Return the line of standard output that says that the broker is ready, and its URLs."""
     urls = "".join(f" {name}={url}" for name, url in other_urls(app).items())
     return f"ready {app.url()} store={app.store.name} pid={os.getpid()}{urls}"
-
-
-def say(line: str) -> None:
-    """Write a line for the program that has started the broker; nothing if that has ended."""
-    try:
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # else the line would be written again at the end of the process
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def other_urls(app: App) -> dict[str, str]:

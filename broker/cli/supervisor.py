@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from broker.log_events import SHARD_ENDED, SHARD_NOT_STARTED, LogEvent
-from broker.log_lines import configure_logging, write_line
+from broker.log_lines import configure_logging, say, write_line
 from broker.service_notifier import VARIABLE, ServiceNotifier
 from broker.shard_settings import SUPERVISED
 
@@ -99,7 +99,7 @@ class ShardProcess:
             status = await self._run()
         except OSError as error:  # there is no memory for another process, for instance
             return FAILED, f"no process: {error.strerror}"
-        return status, str(status) if status >= 0 else signal.Signals(-status).name
+        return status, str(status) if status >= 0 else f"signal: {signal.strsignal(-status)}"
 
     async def _run(self) -> int:
         """Run one process of the shard; return its status, negative if a signal has ended it."""
@@ -119,7 +119,7 @@ class ShardProcess:
         assert process.stdout is not None
         async for line in process.stdout:
             text = line.decode(errors="replace")
-            _print(f"shard {self.name}: {text.rstrip()}")
+            say(f"shard {self.name}: {text.rstrip()}")
             if text.startswith(READY):
                 self._up()
         self.is_up = False
@@ -193,7 +193,7 @@ class Supervisor:
         if not self._is_ready and all(shard.was_up for shard in self._shards):
             self._is_ready = True
             names = ",".join(shard.name for shard in self._shards)
-            _print(f"ready shards={names} pid={os.getpid()}")
+            say(f"ready shards={names} pid={os.getpid()}")
             self._notifier.ready(self._status())
 
     def _status(self) -> str:
@@ -208,11 +208,6 @@ def supervise(settings: Settings) -> int:
     configure_logging(settings.log.format, settings.log.level)
     names = [each.name for each in settings.shard]
     return asyncio.run(Supervisor(names, ServiceNotifier()).run())
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 def _tell(event: LogEvent, **facts: object) -> None:

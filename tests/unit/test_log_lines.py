@@ -3,6 +3,9 @@
 import errno
 import io
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 import structlog
@@ -60,3 +63,17 @@ def test_a_line_names_the_shard_that_writes_it(shard: str, told: set[str]) -> No
     line = json.loads(stream.getvalue())
     assert set(line) == told
     assert line.get("shard", "") == shard
+
+
+def test_a_line_that_nothing_reads_stops_nothing() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as unread:
+        done = subprocess.run(
+            [sys.executable, "-c", "from broker.log_lines import say; say('one'); say('two')"],
+            env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            stdout=unread,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
