@@ -67,7 +67,7 @@ class Shards(OurBroker):
 
 @dataclass(frozen=True)
 class Figures:
-    """What one run has measured: messages per second, and the broker's µs of CPU per message."""
+    """The figures of one run: messages per second, and the broker's µs of CPU per message."""
 
     per_second: float
     cpu_us: float

@@ -21,9 +21,10 @@ STARTED: Final = re.compile(r"^shard (?P<name>\w+): ready \S+:(?P<port>\d+) .*pi
 
 
 class ShardedBroker:
-    """`jms-broker serve` with the shards `a` and `b`; a with-block ends with all of its processes.
+    """`jms-broker serve` with shards; a with-block ends with all of its processes.
 
     `ports` and `pids` are those of the shards by their names, `stores` what their settings say.
+    A shard has the host `NAME.example`, unless `hosts` has another one.
     """
 
     def __init__(
@@ -31,8 +32,10 @@ class ShardedBroker:
         folder: Path,
         *options: str,
         stores: Mapping[str, str],
+        hosts: Mapping[str, str] | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
+        self._hosts: Final = hosts or {}
         self.ports: Final = {name: free_port() for name in stores}
         self.pids: Final[dict[str, int]] = {}
         self.output: Final[list[str]] = []
@@ -53,7 +56,8 @@ class ShardedBroker:
 
     def _table(self, name: str, store: str) -> str:
         return (
-            f'[[shard]]\nname = "{name}"\nhosts = ["{name}.example"]\n'
+            f'[[shard]]\nname = "{name}"\n'
+            f'hosts = ["{self._hosts.get(name, f"{name}.example")}"]\n'
             f'port = {self.ports[name]}\nstore = "{store}"\n'
         )
 
