@@ -24,7 +24,8 @@ class ShardedBroker:
     """`jms-broker serve` with shards; a with-block ends with all of its processes.
 
     `ports` and `pids` are those of the shards by their names, `stores` what their settings say.
-    A shard has the host `NAME.example`, unless `hosts` has another one.
+    A shard has the host `NAME.example`, unless `hosts` has another one. `settings` is the text of
+    settings that all share.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class ShardedBroker:
         *options: str,
         stores: Mapping[str, str],
         hosts: Mapping[str, str] | None = None,
+        settings: str = "",
         variables: Mapping[str, str] | None = None,
     ) -> None:
         self._hosts: Final = hosts or {}
@@ -41,7 +43,8 @@ class ShardedBroker:
         self.output: Final[list[str]] = []
         self._lines: Final[SimpleQueue[str]] = SimpleQueue()
         config = folder / "broker.toml"
-        config.write_text("".join(self._table(name, store) for name, store in stores.items()))
+        tables = [self._table(name, store) for name, store in stores.items()]
+        config.write_text("".join([settings, *tables]))
         self.process: Final = subprocess.Popen(
             [*command(), "serve", "--config", str(config), *options],
             stdin=subprocess.DEVNULL,

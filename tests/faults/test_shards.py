@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from broker.amqp.frames import AMQP_HEADER
 from broker.amqp.performatives import Open
 from tests.faults.producer import Producer, drained
 from tests.faults.shards import ShardedBroker
+from tests.support import postgres
 from tests.support.socket_client import SocketClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("OPS-20")]
@@ -154,3 +156,27 @@ def test_one_shard_runs_alone(tmp_path: Path) -> None:
         (ready,) = broker.until("ready ")
         assert f":{broker.ports['b']} " in ready
         assert broker.status([signal.SIGTERM]) == 0
+
+
+async def test_each_shard_is_a_group_of_its_own(tmp_path: Path) -> None:
+    """Two machines have shards on two schemas of one database: one stands by, and takes over."""
+    server = postgres.server()
+    database = server.database()
+    stores = {}
+    for name in "ab":
+        await server.sql(f"CREATE SCHEMA {name}", database=database)
+        stores[name] = f"{server.url(database)}?search_path={name}"
+    brokers = []
+    with ExitStack() as stack:
+        for name in ("left", "right"):
+            folder = tmp_path / name
+            folder.mkdir()
+            ha = f'[ha]\nenabled = true\nname = "{name}"\n'
+            broker = stack.enter_context(ShardedBroker(folder, stores=stores, settings=ha))
+            broker.ready()
+            brokers.append(broker)
+        left, right = brokers
+        assert right.pids == {}, "ready, since its shards stand by"
+        assert left.status([signal.SIGTERM]) == 0
+        right.until("shard a: ready ", "shard b: ready ")
+        assert right.status([signal.SIGTERM]) == 0
