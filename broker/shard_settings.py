@@ -79,7 +79,7 @@ def refuse_collisions(
             raise ValueError(f"two [[shard]] have the {what} {twice[0]}: change one of them")
     for each in shards:
         _refuse_listeners(each, [listener.name for listener in listeners])
-    if ha.enabled and ha.advertise:
+    if shards and ha.enabled and ha.advertise:
         raise ValueError(
             "ha.advertise is set, and there is a [[shard]]: clients reach each shard elsewhere;"
             " set advertise of each [[shard]] in its place"

@@ -81,6 +81,17 @@ def test_settings_without_shards_are_those_of_the_only_process() -> None:
     assert settings.other_shards() == {}
 
 
+def test_without_shards_nothing_of_one_process_is_refused() -> None:
+    settings = given_settings(
+        port=5,
+        store=f"{POSTGRESQL}x",
+        http={"port": 6},
+        listener=[{"name": "inner", "port": 7}],
+        ha={"enabled": True, "advertise": {"amqp": "left:5"}},
+    )
+    assert settings.of_shard(None) is settings
+
+
 NOT_CHOSEN = [
     # the settings, the name, what the error says
     pytest.param(given_settings(shard=two()), None, "name one by --shard: a, b", id="none named"),
