@@ -305,7 +305,7 @@ class Settings(GeneralAddressSettings):
                 "memory_max": memory_max,
                 "listener": shard.listeners(self.listener),
                 "http": self.http.model_copy(update={"port": shard.http_port}),
-                "ha": self.ha.model_copy(update={"advertise": shard.advertise}),
+                "ha": shard.of_group(self.ha),
                 "audit": self.audit.model_copy(
                     update={"directory": None if folder is None else folder / shard.name}
                 ),

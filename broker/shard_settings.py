@@ -36,7 +36,8 @@ class ShardSettings(BaseModel):
 
     `hosts` are the names under which clients know it: another shard sends a client there that
     asks for one of them. `port` is that of the first listener, `listener_ports` has those of each
-    `[[listener]]` by its name. `advertise` takes the place of `ha.advertise`.
+    `[[listener]]` by its name. `advertise` takes the place of `ha.advertise`, and `prefer` that of
+    `ha.prefer` if it is set.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,6 +49,7 @@ class ShardSettings(BaseModel):
     http_port: Port | None = None
     listener_ports: Mapping[str, Port] = Field(default_factory=dict)
     advertise: Advertised = Field(default_factory=dict)
+    prefer: bool | None = None
 
     def ports(self) -> dict[str, int]:
         """Return the port of each listener by its name."""
@@ -58,6 +60,11 @@ class ShardSettings(BaseModel):
         return tuple(
             each.model_copy(update={"port": self.listener_ports[each.name]}) for each in shared
         )
+
+    def of_group(self, shared: HaSettings) -> HaSettings:
+        """Return the settings of the shard's group; `shared` are those of all shards."""
+        prefer = shared.prefer if self.prefer is None else self.prefer
+        return shared.model_copy(update={"advertise": self.advertise, "prefer": prefer})
 
 
 def refuse_collisions(

@@ -278,7 +278,6 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/standing_by.py": "tests/faults/test_failover.py",
     "storage/members.py": "a record",
     "storage/sql/migrations/versions/v0016_members.py": "tests/unit/storage/sql/test_schema.py",
-    "storage/sql/postgresql/members.py": "tests/faults/test_failover.py",
     "storage/sql/postgresql/epoch.py": "tests/unit/storage/sql/postgresql/test_store.py",
     "storage/sql/postgresql/lock.py": "tests/unit/storage/sql/postgresql/test_session.py",
     "storage/sql/tables.py": "the same",

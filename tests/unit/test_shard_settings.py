@@ -69,6 +69,24 @@ def test_a_shard_of_a_group_has_an_address_of_its_own() -> None:
     assert settings.of_shard("b").ha.name == "left"
 
 
+PREFERENCES = [
+    # of all shards, of this one, what counts
+    pytest.param(False, None, False, id="none"),
+    pytest.param(True, None, True, id="all shards"),
+    pytest.param(False, True, True, id="this shard"),
+    pytest.param(True, False, False, id="all shards but this one"),
+]
+
+
+@pytest.mark.parametrize(("shared", "own", "expected"), PREFERENCES)
+def test_a_machine_may_prefer_to_lead_some_of_its_shards(
+    *, shared: bool, own: bool | None, expected: bool
+) -> None:
+    only = shard("a", 1, store=f"{POSTGRESQL}a") | ({} if own is None else {"prefer": own})
+    settings = given_settings(ha={"enabled": True, "name": "left", "prefer": shared}, shard=[only])
+    assert settings.of_shard("a").ha.prefer == expected
+
+
 def test_shards_share_the_memory_that_one_broker_would_have() -> None:
     share = max(LEAST, default_memory_max() // 2)
     assert given_settings(shard=two()).of_shard("a").memory_max == share

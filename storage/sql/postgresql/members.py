@@ -7,7 +7,8 @@ from typing import Final, final
 from sqlalchemy import Connection, text
 
 from storage.members import StoredMember
-from storage.sql.postgresql.leadership import APPLICATION, Group
+from storage.sql.postgresql.leadership import Group
+from storage.sql.postgresql.lock import JOINED
 from storage.sql.transaction import transaction
 from storage.steady_clock import steady_us
 
@@ -17,10 +18,10 @@ FORGET: Final = text("DELETE FROM member WHERE name = :name")
 
 ANNOUNCE: Final = text("INSERT INTO member VALUES (:name, :kind, :host, :port)")
 
-UP: Final = text(
-    "SELECT DISTINCT split_part(application_name, '/', 2) FROM pg_stat_activity"
-    " WHERE datname = current_database() AND application_name LIKE :pattern"
-)
+UP: Final = text(f"""
+SELECT DISTINCT split_part(application_name, '/', 2)
+FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE {JOINED}
+""")  # noqa: S608 - nothing of a peer's is in it
 
 WISH: Final = "leads"
 """In place of a kind of listener: the member is to lead instead of the one that does."""
@@ -48,7 +49,7 @@ def announce(connection: Connection, group: Group) -> None:
 
 def members(connection: Connection) -> list[StoredMember]:
     """Return the members that are up, ordered by name, with the addresses that are known."""
-    names = sorted(connection.execute(UP, {"pattern": f"{APPLICATION}%"}).scalars())
+    names = sorted(connection.execute(UP).scalars())
     found: dict[str, dict[str, tuple[str, int]]] = {name: {} for name in names}
     if connection.execute(HAS_TABLE).scalar():
         for name, kind, host, port in connection.execute(ADDRESSES):

@@ -30,6 +30,7 @@ from storage.sql.postgresql.commit_watch import CommitWatch
 from storage.sql.postgresql.epoch import CHECK_EPOCH, COMMITS, OWNER
 from storage.sql.postgresql.heir import appoint
 from storage.sql.postgresql.leadership import PING_S, Candidate, Group, Witness
+from storage.sql.postgresql.lock import JOIN
 from storage.sql.postgresql.members import Wish, announce, members
 from storage.sql.postgresql.postgres import AwayError
 from storage.sql.postgresql.session import Session, application_name
@@ -203,11 +204,17 @@ class PostgresStore(SqlStore):
         """Return a new session."""
         session = Session(self._url, self._application, self._session_settings, tell=self._notice)
         try:
-            await session.connect()
+            await self._connect(session)
         except BaseException:
             session.drop()
             raise
         return session
+
+    async def _connect(self, session: Session) -> None:
+        """Open `session`; of a member of a group, so that the others see that it is up."""
+        await session.connect()
+        if self._group is not None:
+            await session.raw.execute(JOIN)
 
     async def _lock(self, session: Session) -> None:
         """Take the lock. Raise StoreError if another broker has it."""
@@ -382,7 +389,7 @@ class PostgresStore(SqlStore):
         session.epoch = self._epoch
         limit = asyncio.get_running_loop().call_later(self._grace_s, session.drop)
         try:
-            await session.connect()
+            await self._connect(session)
             # the last session's transaction is over once this one has the lock
             if not await session.lock():
                 await self._check_epoch(session)

@@ -10,6 +10,7 @@ import pytest
 from storage.members import StoredMember
 from storage.sql.postgresql import members as members_module
 from storage.sql.postgresql.leadership import Group
+from storage.sql.postgresql.lock import JOIN
 from storage.sql.postgresql.members import Wish, announce
 from storage.sql.postgresql.session import Session
 from storage.sql.postgresql.store import PostgresStore
@@ -38,6 +39,7 @@ async def member(session: Session, group: Group) -> Session:
     """Return the session of a member of that group, which is up as long as it lasts."""
     opened = Session(session._url, group.application)
     await opened.connect()
+    await opened.raw.execute(JOIN)
     await opened.run(partial(announce, group=group))
     return opened
 
@@ -72,3 +74,14 @@ async def test_a_preferred_member_wants_to_lead_once_it_is_ready(
     assert not (await known(session)).wants_to_lead, "it begins anew"
     assert (await known(session)).addresses == {"amqp": ("two.example", 1)}
     standby.drop()
+
+
+async def test_a_member_of_another_schema_is_none(url: str, session: Session) -> None:
+    """Shards have a schema each: the group of one knows nothing of the others."""
+    await session.raw.execute("CREATE SCHEMA other")
+    group = Group("two", silence_ms=3000)
+    elsewhere = Session(f"{url}?search_path=other", group.application)
+    await elsewhere.connect()
+    await elsewhere.raw.execute(JOIN)
+    assert await session.run(members_module.members) == []
+    elsewhere.drop()
