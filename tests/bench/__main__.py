@@ -152,7 +152,10 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--stores", default="sqlite", help="of ours, in turn: sqlite, postgresql, memory"
     )
     parser.add_argument(
-        "--peers", default="", help="run in turn: artemis, broker-j, rules (ours with 100), a path"
+        "--peers",
+        default="",
+        help="run in turn: artemis, broker-j, a path; rules (ours with 100), group (ours on"
+        " PostgreSQL, in a group)",
     )
     parser.add_argument("--only", action="append", choices=names, help="one row (repeatable)")
     parser.add_argument(

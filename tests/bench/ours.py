@@ -131,8 +131,8 @@ class OnPostgres(OurBroker):
     The server is as `initdb` makes it, except for where it listens.
     """
 
-    def __init__(self) -> None:
-        super().__init__(name="PostgreSQL")
+    def __init__(self, *, name: str = "PostgreSQL") -> None:
+        super().__init__(name=name)
         self._database: postgres.Server | None = None
 
     @property
@@ -169,6 +169,16 @@ class OnPostgres(OurBroker):
         fields = Path(f"/proc/{self.database.pid}/stat").read_text().rpartition(")")[2].split()
         user, system = int(fields[13]), int(fields[14])
         return super().cpu_seconds() + (user + system) / os.sysconf("SC_CLK_TCK")
+
+
+class InGroup(OnPostgres):
+    """This project's broker as the leader of a group, to compare with one that is in none."""
+
+    def __init__(self) -> None:
+        super().__init__(name="a group")
+
+    def settings(self) -> str:
+        return '[ha]\nenabled = true\nname = "one"\n'
 
 
 def ours_on(store: str) -> OurBroker:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench.certificate import KEYSTORE_PASSWORD, keystore
-from tests.bench.ours import WithRules, ours_at
+from tests.bench.ours import InGroup, WithRules, ours_at
 from tests.bench.places import BenchError, cache_folder
 from tests.bench.server import AMQP, AMQPS, WS, Server
 from tests.support.ports import free_port
@@ -211,9 +211,11 @@ def peer_of(name: str) -> Server:
         return BrokerJ()
     if name == "rules":
         return WithRules()
+    if name == "group":
+        return InGroup()
     if Path(name).is_file():
         return ours_at(Path(name))
-    raise BenchError(f"no such peer: {name} (there are artemis, broker-j, rules, and paths)")
+    raise BenchError(f"no such peer: {name} (there are artemis, broker-j, rules, group, paths)")
 
 
 if __name__ == "__main__":
