@@ -172,11 +172,11 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     if not app.store.commits_at_once:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
-    # objects that a start makes stay: the garbage collector skips them, then and later
-    gc.disable()
     if settings.ha.enabled and not await stand_by(app, signals, log):
         write_line(log, STOPPED, reason=signals.reason, up_s=round(time.monotonic() - began_s, 1))
         return
+    # objects that a start makes stay: the garbage collector skips them, then and later
+    gc.disable()
     await app.start()
     gc.freeze()
     gc.enable()
@@ -218,6 +218,7 @@ async def stand_by(app: App, signals: Signals, log: structlog.typing.FilteringBo
         if obstacle:
             write_line(log, NOT_LEADING, reason=obstacle)
 
+    gc.freeze()  # there are none but those that stay; it may stand by for years
     # a broker without a group is spared the module
     from broker.standing_by import StandingBy
 

@@ -1,5 +1,7 @@
 """A broker as a process: the log of its start and its end, and the effect of SIGHUP."""
 
+import asyncio
+import gc
 import json
 import os
 import pty
@@ -18,6 +20,8 @@ import pytest
 from broker import __version__
 from broker.compiled import COMPILED, SLOWER
 from broker.security.users import Users
+from broker.serving import serve
+from broker.settings import given_settings
 
 PATIENCE_S = 30.0
 
@@ -167,3 +171,24 @@ def test_a_service_notifier_is_told_of_start_reload_and_stop(tmp_path: Path) -> 
             assert told() == ["STOPPING=1", "STATUS=draining"]
             assert told() == ["STOPPING=1", "STATUS=stopping: SIGTERM"]
             assert running.wait() == 0
+
+
+async def test_a_standby_collects_garbage_however_long_it_waits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A start does not collect any; but a standby may try for years to reach its database."""
+    nowhere = "postgresql://nobody@127.0.0.1:1/none"
+    settings = given_settings(port=0, store=nowhere, ha={"enabled": True})
+    serving = asyncio.create_task(serve(settings, None, lambda: settings))
+    said = ""
+    async with asyncio.timeout(PATIENCE_S):
+        while "broker cannot stand by now" not in said:
+            await asyncio.sleep(0)
+            said += capsys.readouterr().err
+    assert gc.isenabled()
+    signal.raise_signal(signal.SIGTERM)
+    await serving
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.remove_signal_handler(number)
+    gc.unfreeze()
