@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from tests.faults.catalogue import FAULTS, Entry
+from tests.faults.catalogue import FAULTS, Entry, named
 from tests.faults.plan import Impossible, Plan, Report
 from tests.faults.server import DEFAULT_STORE, Place
 from tests.support import postgres
@@ -31,7 +31,9 @@ def main() -> int:
         description=f"{__doc__}\n{names}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("faults", nargs="*", metavar="FAULT", help="F1 and so on")
+    parser.add_argument(
+        "faults", nargs="*", metavar="FAULT", help="F1 and so on; F17 for all its letters"
+    )
     parser.add_argument("--cycles", type=int, help="how often, in place of what is usual for each")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--store", default=DEFAULT_STORE, help="as for `serve --store`")
@@ -41,7 +43,7 @@ def main() -> int:
     parser.add_argument("--compiled", action="store_true", help="the installed jms-broker")
     parser.add_argument("--keep", type=Path, help="a folder for stores and histories, to be kept")
     asked = parser.parse_args()
-    unknown = [name for name in asked.faults if name not in FAULTS]
+    unknown = [name for name in asked.faults if not named(name)]
     if unknown:
         parser.error(f"no fault is called {', '.join(unknown)}: {', '.join(FAULTS)}")
     if asked.postgres and postgres.binaries() is None:
@@ -51,7 +53,7 @@ def main() -> int:
         own = postgres.server()
         asked.store = own.url(own.database())
     problems = 0
-    for name in asked.faults or FAULTS:
+    for name in [each for asked_for in asked.faults for each in named(asked_for)] or FAULTS:
         problems += len(run(name, FAULTS[name], asked).problems)
     if asked.postgres:
         postgres.stop_servers()

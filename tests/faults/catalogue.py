@@ -16,8 +16,10 @@ from tests.faults import (
     staging,
     stopping,
     subscribing,
+    takeovers,
     timers,
 )
+from tests.faults.leader_faults import LETTERS
 from tests.faults.plan import Fault
 
 
@@ -45,6 +47,10 @@ FAULTS: Final[dict[str, Entry]] = {
     "F13": Entry("outcomes that do not arrive", cutting.outcomes_cut_off, 4, 100),
     "F14": Entry("discharges whose answer does not arrive", cutting.discharges_cut_off, 4, 100),
     "F15": Entry("PostgreSQL is lost and comes back", database.database_lost, 4, 100),
+    **{
+        f"F17{name}": Entry(letter.words, takeovers.fault_of(name), 0, 50)
+        for name, letter in LETTERS.items()
+    },
     "F21": Entry("SIGTERM", stopping.told_to_stop, 3, 45),
     "F23": Entry("kill -9 again and again, even before it is ready", crashes.crash_loop, 3, 60),
     "F26": Entry("expiry and delivery times over a restart", timers.timers_over_restarts, 1, 12),
@@ -52,3 +58,10 @@ FAULTS: Final[dict[str, Entry]] = {
     "F28": Entry("kill around a sink's commit", staging.commits_killed, 0, 200),
     "F29": Entry("kill around a lease's requests", leasing.leases_killed, 0, 200),
 }
+
+
+def named(name: str) -> list[str]:
+    """Return the faults of a name: F17 means F17a and so on. There are none of an unknown name."""
+    if name in FAULTS:
+        return [name]
+    return [each for each in FAULTS if each[:-1] == name and each[-1].isalpha()]

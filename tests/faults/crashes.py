@@ -29,12 +29,13 @@ UP_S = (0.05, 0.9)
 class MixedLoad:
     """Clients of queues, priorities, transactions, and a topic with two durable subscriptions.
 
-    `workers` send and receive; `drains` empty each place in the end.
+    `workers` send and receive; `drains` empty each place in the end. `station` knows where the
+    broker is; without it, one that knows one broker.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self.recorder = Recorder()
-        self.station = Station(self.recorder)
+    def __init__(self, plan: Plan, station: Station | None = None) -> None:
+        self.station = station or Station(Recorder())
+        self.recorder = self.station.recorder
         plain, ranked, inbox, outbox, topic = map(
             plan.address, ("plain", "ranked", "inbox", "outbox", "topic")
         )

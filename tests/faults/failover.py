@@ -1,4 +1,4 @@
-"""F17: a group of two brokers on one PostgreSQL, and the faults of its leader.
+"""F17: a group of brokers on one PostgreSQL, of which one leads.
 
 A trigger in the database notes the epoch and number of every commit: the oracle of who led when.
 """
@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import Final, Self
 
 from tests.faults.server import Place, Server
+from tests.interop.broker_process import from_checkout
 from tests.support import postgres
 from tests.support.ports import free_port
 
 SILENCE_MS: Final = 3000
 GRACE_MS: Final = 4000
 
-SETTINGS: Final = f"""
-[ha]
-enabled = true
-silence_ms = {SILENCE_MS}
-client_grace_ms = {GRACE_MS}
-"""
+SHORT_MS: Final = 1000
+"""The shortest silence that a group may have, for tests that take long enough anyway."""
+
+NAMES: Final = ("one", "two", "three")
+
+PATIENCE_S: Final = 30.0
 
 ORACLE: Final = (
     "CREATE TABLE told (id serial PRIMARY KEY, epoch bigint, number bigint)",
@@ -36,16 +37,29 @@ ORACLE: Final = (
 )
 
 
-class Pair:
-    """Two brokers of a group, the first of which leads at the start.
+class Members:
+    """Brokers of a group; the first one leads at the start.
 
-    `urls` are those of the database as each broker reaches it: by a proxy perhaps.
+    A leader is replaced after a silence of `silence_ms`; one without the database drops its clients
+    after `grace_ms`.
     """
 
-    def __init__(self, folder: Path, server: postgres.Server, database: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        server: postgres.Server,
+        database: str,
+        *,
+        silence_ms: int = SILENCE_MS,
+        grace_ms: int = GRACE_MS,
+        compiled: bool | None = None,
+    ) -> None:
         self._folder: Final = folder
         self._server: Final = server
         self._database: Final = database
+        self.silence_ms: Final = silence_ms
+        self.grace_ms: Final = grace_ms
+        self._compiled: Final = not from_checkout() if compiled is None else compiled
         self.members: Final[list[Server]] = []
         self.http: Final[dict[Server, str]] = {}
         """The HTTP URLs of the members."""
@@ -57,28 +71,40 @@ class Pair:
         for member in self.members:
             await member.close()
 
-    async def start(self, urls: Sequence[str] = ()) -> tuple[Server, Server]:
-        """Start both, with the oracle; return the leader and the standby."""
+    async def start(self, urls: Sequence[str] = ()) -> list[Server]:
+        """Start a member for each of the URLs, with the oracle; return the leader and the standbys.
+
+        The URLs are those of the database as each member reaches it: by a proxy perhaps. Without
+        any, two members reach it directly.
+        """
         direct = self._server.url(self._database)
-        first, second = urls or (direct, direct)
-        leader = self._member("one", first)
+        leader, *standbys = [
+            self.add(name, url) for name, url in zip(NAMES, urls or (direct, direct), strict=False)
+        ]
         await leader.start()
         for statement in ORACLE:
             await self._server.sql(statement, database=self._database)
-        standby = self._member("two", second)
-        await standby.launch()
-        async with asyncio.timeout(30):
-            await standby.stands_by.wait()
-        return leader, standby
+        for standby in standbys:
+            await standby.launch()
+            await stands_by(standby)
+        return [leader, *standbys]
 
-    def _member(self, name: str, url: str) -> Server:
+    def add(self, name: str, url: str) -> Server:
+        """Return a member that is not started yet."""
         folder = self._folder / name
         folder.mkdir()
-        port = free_port()
-        settings = f'{SETTINGS}name = "{name}"\nadvertise = {{ amqp = "127.0.0.1:{port}" }}\n'
-        http = free_port()
-        settings += f"[http]\nport = {http}\n"
-        made = Server(Place(folder, store=url, settings=settings, port=port))
+        port, http = free_port(), free_port()
+        settings = f"""[ha]
+enabled = true
+name = "{name}"
+advertise = {{ amqp = "127.0.0.1:{port}" }}
+silence_ms = {self.silence_ms}
+client_grace_ms = {self.grace_ms}
+[http]
+port = {http}
+"""
+        place = Place(folder, store=url, settings=settings, port=port, compiled=self._compiled)
+        made = Server(place)
         made.port = port
         self.http[made] = f"http://127.0.0.1:{http}"
         self.members.append(made)
@@ -89,10 +115,20 @@ class Pair:
 
         A number may come twice: by a transaction that only checks the epoch.
         """
-        rows = await self._server.sql(
-            "SELECT epoch, number FROM told ORDER BY id", database=self._database
-        )
-        found = [(row["epoch"], row["number"]) for row in rows]
+        found = await self.commits()
         assert found == sorted(found), "commits of two epochs alternate"
         numbers = sorted({number for _, number in found})
         assert numbers == list(range(numbers[0], numbers[-1] + 1)), "a number is missing"
+
+    async def commits(self) -> list[tuple[int, int]]:
+        """Return epoch and number of all commits, in their order."""
+        rows = await self._server.sql(
+            "SELECT epoch, number FROM told ORDER BY id", database=self._database
+        )
+        return [(row["epoch"], row["number"]) for row in rows]
+
+
+async def stands_by(member: Server) -> None:
+    """Wait until a member says that another one leads."""
+    async with asyncio.timeout(PATIENCE_S):
+        await member.stands_by.wait()

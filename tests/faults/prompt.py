@@ -42,11 +42,11 @@ class PromptClient:
             if isinstance(body, Flow) and body.handle == 0 and body.link_credit > 0:
                 return
 
-    async def run_until_silent(self) -> None:
-        """Go on until the broker sends nothing for QUIET_S, or ends the connection."""
+    async def run_until_silent(self, quiet_s: float = QUIET_S) -> None:
+        """Go on until the broker sends nothing for `quiet_s`, or ends the connection."""
         try:
             while True:
-                await asyncio.wait_for(self._round(), QUIET_S)
+                await asyncio.wait_for(self._round(), quiet_s)
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
             return
 

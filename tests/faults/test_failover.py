@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from broker.amqp.types import Map, UInt
-from tests.faults.failover import GRACE_MS, SILENCE_MS, Pair
+from tests.faults.failover import GRACE_MS, SILENCE_MS, Members
 from tests.faults.producer import Producer, died, drained
 from tests.faults.prompt import PromptClient
 from tests.support import postgres
@@ -38,8 +38,8 @@ def database(server: Server) -> str:
 
 
 @pytest.fixture
-async def pair(tmp_path: Path, server: Server, database: str) -> AsyncIterator[Pair]:
-    async with Pair(tmp_path, server, database) as made:
+async def pair(tmp_path: Path, server: Server, database: str) -> AsyncIterator[Members]:
+    async with Members(tmp_path, server, database) as made:
         yield made
 
 
@@ -53,7 +53,7 @@ async def everything_is_there(port: int, producer: Producer) -> None:
 @pytest.mark.requirement("PRD-03")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "stopped"])
 async def test_a_standby_takes_over_from_a_leader_that_ends(
-    pair: Pair, number: signal.Signals
+    pair: Members, number: signal.Signals
 ) -> None:
     leader, standby = await pair.start()
     async with SocketClient(leader.port) as client:
@@ -101,7 +101,7 @@ async def accepts(port: int) -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_standby_sends_clients_to_the_leader(pair: Pair) -> None:
+async def test_a_standby_sends_clients_to_the_leader(pair: Members) -> None:
     leader, standby = await pair.start()
     await accepts(standby.port)
     async with SocketClient(standby.port) as client:
@@ -123,7 +123,7 @@ STATUSES = [
 
 
 @pytest.mark.requirement("OPS-03")
-async def test_a_standby_answers_only_probes_over_http(pair: Pair) -> None:
+async def test_a_standby_answers_only_probes_over_http(pair: Members) -> None:
     leader, standby = await pair.start()
     await accepts(standby.port)
     for path, of_leader, of_standby in STATUSES:
@@ -134,7 +134,7 @@ async def test_a_standby_answers_only_probes_over_http(pair: Pair) -> None:
     assert refused.error() == "this broker stands by: one leads"
 
 
-async def test_clients_of_the_leader_are_told_all_members(pair: Pair) -> None:
+async def test_clients_of_the_leader_are_told_all_members(pair: Members) -> None:
     leader, standby = await pair.start()
     both = [("127.0.0.1", leader.port), ("127.0.0.1", standby.port)]
     async with asyncio.timeout(10):
@@ -143,7 +143,7 @@ async def test_clients_of_the_leader_are_told_all_members(pair: Pair) -> None:
 
 
 async def test_a_client_that_comes_during_a_takeover_is_served_by_the_next_leader(
-    pair: Pair,
+    pair: Members,
 ) -> None:
     """The standby holds it before the open, and answers once it leads."""
     leader, standby = await pair.start()
@@ -158,7 +158,7 @@ async def test_a_client_that_comes_during_a_takeover_is_served_by_the_next_leade
         os.kill(leader.pid, signal.SIGCONT)
 
 
-async def test_a_standby_that_is_told_to_stop_harms_nobody(pair: Pair) -> None:
+async def test_a_standby_that_is_told_to_stop_harms_nobody(pair: Members) -> None:
     leader, standby = await pair.start()
     assert await standby.stop() == 0
     async with SocketClient(leader.port) as client:
@@ -169,7 +169,7 @@ async def test_a_standby_that_is_told_to_stop_harms_nobody(pair: Pair) -> None:
 
 
 @pytest.mark.requirement("PRD-03")
-async def test_a_leader_that_was_stopped_answers_nothing_when_it_goes_on(pair: Pair) -> None:
+async def test_a_leader_that_was_stopped_answers_nothing_when_it_goes_on(pair: Members) -> None:
     leader, standby = await pair.start()
     async with SocketClient(leader.port, patience_s=40) as client:
         producer = Producer(client, 0)
@@ -194,7 +194,7 @@ async def test_a_leader_that_was_stopped_answers_nothing_when_it_goes_on(pair: P
 
 @pytest.mark.requirement("PRD-03")
 async def test_a_leader_that_is_cut_off_from_the_database_freezes(
-    pair: Pair, server: Server, database: str
+    pair: Members, server: Server, database: str
 ) -> None:
     async with Proxy(server) as proxy:
         leader, standby = await pair.start((proxy.url(database), server.url(database)))
@@ -202,7 +202,7 @@ async def test_a_leader_that_is_cut_off_from_the_database_freezes(
             producer = Producer(client, 0)
             await producer.attach("q")
             await producer.run(300)
-            proxy.lose_requests = proxy.lose_answers = True
+            proxy.lose()
             began = time.monotonic()
             await standby.ready()
             assert (time.monotonic() - began) * 1000 < SILENCE_MS + 2000 + BUSY_MS
@@ -214,7 +214,7 @@ async def test_a_leader_that_is_cut_off_from_the_database_freezes(
 
 
 async def test_a_leader_that_is_cut_off_neither_delivers_nor_answers_though_it_need_not_commit(
-    pair: Pair, server: Server, database: str
+    pair: Members, server: Server, database: str
 ) -> None:
     """Messages that are consumed before they are written need no commit: the store fences none."""
     async with Proxy(server) as proxy:
@@ -224,7 +224,7 @@ async def test_a_leader_that_is_cut_off_neither_delivers_nor_answers_though_it_n
             await prompt.attach("q")
             working = asyncio.create_task(prompt.run_until_silent())
             await until(lambda: prompt.rounds >= 100)
-            proxy.lose_requests = proxy.lose_answers = True
+            proxy.lose()
             cut_s = time.monotonic()
             await working
         assert prompt.heard_s - cut_s < SILENCE_MS / 1000

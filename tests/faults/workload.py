@@ -53,10 +53,14 @@ def encoded(subject: str, body: bytes, priority: int) -> bytes:
 
 
 class Station:
-    """Knows the broker's port; clients wait here while the broker is down."""
+    """Knows the broker's port; clients wait here while the broker is down.
+
+    `survived` are the errors after which a client connects again.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder: Final = recorder
+        self.survived: tuple[type[Exception], ...] = GONE
         self.stopping = False
         self._up: Final = asyncio.Event()
         self._port = 0
@@ -92,14 +96,16 @@ class Worker:
         self.attaches = 0
         self.count = 0
         self.heard = ""
+        self.client: Client | None = None
 
     async def work(self) -> None:
         """Work until the station stops."""
         while not self.station.stopping:
             port = await self.station.port()
             client = Client(port, self.name)
-            with suppress(*GONE):
+            with suppress(*self.station.survived):
                 async with client:
+                    self.client = client
                     self.attaches += 1
                     await self.shift(client)
             if client.error is not None:

@@ -1,102 +1,83 @@
 """A proxy that simulates faults between a broker and its database.
 
-It loses answers or requests, and cuts connections.
+It loses answers or requests, of all sessions or of some, and cuts connections.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final, Self
+from typing import Final
 
+from tests.support.cut_proxy import CutLink, CutProxy, Streams
 from tests.support.postgres import Server
 
 AUTHENTICATED: Final = b"K"
 """Type of the message that contains the process id of a client's session."""
 
+APPLICATION: Final = b"application_name\0"
+"""Name of the parameter of a client's first message with which it names its session."""
 
-class Proxy:
+
+class Proxy(CutProxy):
     """A local port that forwards to the server's socket.
 
-    `lose_requests` and `lose_answers` apply from the next byte on; `lost` is set once a byte has
-    been lost. If it `pools`, clients see process ids that are not the server's, as with a pooler.
+    If it `pools`, clients see process ids that are not the server's, as with a pooler. A session
+    whose name begins with one of `held` is held from its next byte on. A session that sends
+    `hold_behind` is held behind these bytes: `held_one` is set then.
     """
 
     def __init__(self, server: Server, *, pools: bool = False) -> None:
+        super().__init__()
         self._server: Final = server
         self._pools: Final = pools
-        self._links: Final[list[asyncio.StreamWriter]] = []
-        self._tasks: Final[set[asyncio.Task[None]]] = set()
-        self._listener: asyncio.Server | None = None
-        self.lose_requests = False
-        self.lose_answers = False
-        self.lost = asyncio.Event()
-        self.connected: Final[asyncio.Queue[None]] = asyncio.Queue()
-        """Contains an item for each accepted connection."""
-
-    async def __aenter__(self) -> Self:
-        await self.listen(0)
-        return self
-
-    async def listen(self, port: int) -> None:
-        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", port)
-
-    async def __aexit__(self, *_: object) -> None:
-        self.refuse()
-        self.cut()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    @property
-    def port(self) -> int:
-        assert self._listener is not None
-        return int(self._listener.sockets[0].getsockname()[1])
+        self._names: Final[dict[CutLink, bytes]] = {}
+        self.held: Final[set[bytes]] = set()
+        self.hold_behind = b""
+        self.held_one: Final = asyncio.Event()
 
     def url(self, database: str) -> str:
         return self._server.url(database, host=f"127.0.0.1:{self.port}")
 
-    def refuse(self) -> None:
-        """Accept no more connections; existing ones stay."""
-        if self._listener is not None:
-            self._listener.close()
+    async def reach(self) -> Streams:
+        return await asyncio.open_unix_connection(self._server.socket)
+
+    def hold(self, name: bytes) -> None:
+        """Hold all sessions whose name begins with `name`, those of later connections too."""
+        self.held.add(name)
+        for link, found in self._names.items():
+            link.is_held = link.is_held or found.startswith(name)
+
+    def release(self) -> None:
+        """Reset the sessions that are held; hold none any more."""
+        self.held.clear()
+        for link in [each for each in self._names if each.is_held]:
+            link.abort()
+            del self._names[link]
 
     def cut(self) -> None:
         """Reset every connection; later ones are forwarded without loss again."""
-        for link in self._links:
-            link.transport.abort()
-        self._links.clear()
-        self.lose_requests = self.lose_answers = False
-        self.lost = asyncio.Event()
+        super().cut()
+        self._names.clear()
+        self.held.clear()
+        self.hold_behind = b""
+        self.held_one.clear()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, away = await asyncio.open_unix_connection(self._server.socket)
-        self._links.extend([writer, away])
-        self.connected.put_nowait(None)
-        for pump in (self._requests(reader, away), self._answers(there, writer)):
-            task = asyncio.create_task(pump)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+    def see_request(self, link: CutLink, data: bytes) -> bytes:
+        """Learn the session's name from its first message; hold the session if it is time to."""
+        at = data.find(APPLICATION)
+        if link not in self._names and at >= 0:
+            name = data[at + len(APPLICATION) :].partition(b"\0")[0]
+            self._names[link] = name
+            link.is_held = any(name.startswith(held) for held in self.held)
+        if self.hold_behind and self.hold_behind in data:
+            self.hold_behind = b""
+            link.is_held = True
+            self.held_one.set()
+        return data
 
-    async def _requests(self, reader: asyncio.StreamReader, away: asyncio.StreamWriter) -> None:
-        while data := await _some(reader):
-            if self.lose_requests:
-                self.lost.set()
-            else:
-                away.write(data)
-        away.close()
-
-    async def _answers(self, there: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await _some(there):
-            if self.lose_answers:
-                self.lost.set()
-            else:
-                writer.write(_with_another_process(data) if self._pools else data)
-        writer.close()
-
-
-async def _some(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return await reader.read(2**16)
-    except ConnectionError:
-        return b""
+    def see_answer(self, link: CutLink, data: bytes) -> bytes:  # noqa: ARG002 - of all links
+        """Return an answer, perhaps with another process id."""
+        return _with_another_process(data) if self._pools else data
 
 
 def _with_another_process(data: bytes) -> bytes:

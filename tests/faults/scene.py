@@ -1,0 +1,186 @@
+"""F17: a group of brokers under mixed load, with what a fault needs to find its place."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from typing import Final, Self
+
+from storage.sql.postgresql.leadership import member_name
+from storage.sql.postgresql.lock import HOLDER
+from tests.faults.client import Client
+from tests.faults.crashes import MixedLoad
+from tests.faults.failover import GRACE_MS, NAMES, SILENCE_MS, Members, stands_by
+from tests.faults.history import Recorder
+from tests.faults.links import is_accepted
+from tests.faults.plan import Plan
+from tests.faults.server import Server
+from tests.faults.workload import GONE, Station, encoded
+from tests.support import postgres
+from tests.support.cut_proxy import PortProxy
+from tests.support.postgres_proxy import Proxy
+
+PAUSE_S: Final = (0.02, 0.1)
+"""Minimum and maximum seconds that a client waits before it tries the next member."""
+
+TAKEOVER_S: Final = 60.0
+"""Seconds after which a member that does not lead yet counts as one that never will."""
+
+LOOK_S: Final = 0.02
+
+SURVIVED: Final = (*GONE, TimeoutError)
+"""Errors after which a client tries another member: one that is stopped never answers."""
+
+
+class GroupStation(Station):
+    """Knows the ports of all members, which clients try one after another until one serves them."""
+
+    def __init__(self, recorder: Recorder, ports: Sequence[int], chosen: random.Random) -> None:
+        super().__init__(recorder)
+        self.survived = SURVIVED
+        self._ports: Final = ports
+        self._chosen: Final = chosen
+
+    async def port(self) -> int:
+        await asyncio.sleep(self._chosen.uniform(*PAUSE_S))
+        return self._chosen.choice(self._ports)
+
+
+class Lag:
+    """The longest time that this process was late, in seconds, since `longest_s` was set to 0.
+
+    What it reads may have arrived that much earlier.
+    """
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+
+    async def watch(self) -> None:
+        while True:
+            due_s = time.monotonic() + LOOK_S
+            await asyncio.sleep(LOOK_S)
+            self.longest_s = max(self.longest_s, time.monotonic() - due_s)
+
+
+class Scene:
+    """A group of `size` brokers under mixed load, within `async with`.
+
+    Each member reaches the database by a proxy, and clients reach each member by one. `leader` is
+    the member that leads, `out` the members that cannot lead now, `cycle` the number of the cycle.
+    """
+
+    def __init__(self, plan: Plan, server: postgres.Server, *, size: int) -> None:
+        self.plan: Final = plan
+        self.size: Final = size
+        self.chosen: Final = random.Random(plan.seed)
+        self.lag: Final = Lag()
+        self._server: Final = server
+        self.database: Final = server.database()
+        self.group: Final = Members(
+            plan.place.folder,
+            server,
+            self.database,
+            silence_ms=SILENCE_MS,
+            grace_ms=GRACE_MS,
+            compiled=plan.place.compiled,
+        )
+        self.sessions: Final[dict[Server, Proxy]] = {}
+        self.doors: Final[dict[Server, PortProxy]] = {}
+        self.out: set[Server] = set()
+        self.cycle = 0
+        self.struck_s = 0.0
+        self.missed = 0
+        self._stack: Final = AsyncExitStack()
+        self._tasks: Final[list[asyncio.Task[None]]] = []
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._stack.enter_async_context(self.group)
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def _start(self) -> None:
+        proxies = [
+            await self._stack.enter_async_context(Proxy(self._server)) for _ in NAMES[: self.size]
+        ]
+        self.leader, *_ = members = await self.group.start(
+            [proxy.url(self.database) for proxy in proxies]
+        )
+        self.sessions.update(zip(members, proxies, strict=True))
+        for member in members:
+            door = PortProxy(member.port)
+            self.doors[member] = await self._stack.enter_async_context(door)
+        ports = [door.port for door in self.doors.values()]
+        self.load = MixedLoad(self.plan, GroupStation(Recorder(), ports, self.chosen))
+        await self.load.subscribe(self.leader.port)
+        self.working = [asyncio.create_task(worker.work()) for worker in self.load.workers]
+        self._tasks.extend([*self.working, asyncio.create_task(self.lag.watch())])
+        self.load.station.came_up(self.leader.port)
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._stack.aclose()
+
+    @property
+    def standbys(self) -> list[Server]:
+        return [member for member in self.group.members if member is not self.leader]
+
+    async def lock_holder(self) -> str:
+        """Return the name of the member whose session has the lock, empty if none has it."""
+        rows = await self._server.sql(HOLDER, database=self.database)
+        return member_name(rows[0]["application_name"] or "") if rows else ""
+
+    # -- a fault
+
+    def strike(self, *out: Server) -> None:
+        """Note that a fault happens now, after which the members `out` cannot lead."""
+        self.out = set(out)
+        self.lag.longest_s = 0.0
+        self.struck_s = time.monotonic()
+        self.load.station.going_down()
+
+    def leave_some(self) -> None:
+        """Have every second client give its connection up, as if it had been idle for too long."""
+        for worker in self.load.workers:
+            if worker.client is not None and self.chosen.random() < 0.5:
+                worker.client.abort()
+
+    async def taken_over(self) -> float:
+        """Wait until a member other than `out` accepts a message; it is the leader then.
+
+        Return the seconds since the fault. Raise TimeoutError after TAKEOVER_S.
+        """
+        async with asyncio.timeout(TAKEOVER_S):
+            while not (leader := await self._accepting()):
+                await asyncio.sleep(LOOK_S)
+            took_s = time.monotonic() - self.struck_s
+        await leader.ready()
+        self.leader = leader
+        self.load.station.came_up(leader.port)
+        return took_s
+
+    async def _accepting(self) -> Server | None:
+        """Return the member that accepts a message, None if none does."""
+        for member in self.group.members:
+            if member in self.out:
+                continue
+            with suppress(*SURVIVED):
+                async with Client(member.port, "probe") as client:
+                    sender = await client.sender(self.plan.address("probe"))
+                    await sender.room()
+                    if is_accepted(await (await sender.send(encoded("probe.0", b"", 4)))):
+                        return member
+        return None
+
+    async def settle(self) -> None:
+        """Wait until every member but the leader stands by."""
+        for member in self.standbys:
+            await stands_by(member)
