@@ -1,7 +1,8 @@
 """A broker of a group while another one leads: it listens, knows the users, and asks to lead.
 
-The users of the store are read again every few seconds, since the leader changes them. Clients log
-in as at the leader, and are then sent there.
+The users of the store are read again every few seconds, since the leader changes them, and so are
+the addresses of the members: a leader that has just begun may not have written its own yet. Clients
+log in as at the leader, and are then sent there.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from broker.links.broker_group import BrokerGroup
 from storage.api import StoreError
 
 USERS_S: Final = 2.0
-"""Seconds between two readings of the users."""
+"""Seconds between two readings of the users, and of the addresses of the members."""
 
 FIRST_USERS_S: Final = 0.2
 """Seconds between two attempts to read them for the first time: no client can log in before."""
@@ -71,6 +72,8 @@ class StandingBy:
         await app.listen()
         while not await self._is_over_within(USERS_S):
             await self._read_users()
+            if self._leader:
+                await self._redirect_to(self._leader)
 
     async def _is_over_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
