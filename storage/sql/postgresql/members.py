@@ -33,18 +33,20 @@ again and again is not to interrupt the others each time."""
 ADDRESSES: Final = text("SELECT name, kind, host, port FROM member ORDER BY name, kind")
 
 
-def announce(connection: Connection, group: Group) -> None:
+def announce(connection: Connection, group: Group) -> bool:
     """Write the addresses of this member, instead of those that it wrote before.
 
-    A standby whose store has an older schema writes nothing: it does so when it leads.
+    Return whether they are written. If the store has no such table yet, they are not: the leader
+    makes it, of an empty or an older store.
     """
     if not connection.execute(HAS_TABLE).scalar():
-        return
+        return False
     with transaction(connection):
         connection.execute(FORGET, {"name": group.name})
         for kind, (host, port) in group.addresses.items():
             row = {"name": group.name, "kind": kind, "host": host, "port": port}
             connection.execute(ANNOUNCE, row)
+    return True
 
 
 def members(connection: Connection) -> list[StoredMember]:

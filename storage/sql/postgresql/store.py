@@ -81,6 +81,7 @@ class PostgresStore(SqlStore):
         self._commits: Final = CommitWatch(self._witness, self._notice)
         self._tell: Callable[[str], None] = lambda _: None
         self._warm = None if group is None else WarmSegments(group.warm_bytes, self._notice)
+        self._is_announced = False
         self._proof_us = -1
         self._turn: Final = asyncio.Lock()
         self._session: Session | None = None
@@ -126,7 +127,7 @@ class PostgresStore(SqlStore):
                 await candidate.wait(session)
                 async with self._turn:
                     await self._begin(session)
-                    await session.run(partial(announce, group=self._group))
+                    self._is_announced = await session.run(partial(announce, group=self._group))
             except postgres.FAILURES as error:
                 if not postgres.is_passing(error):
                     raise self._fail(error) from None
@@ -139,7 +140,7 @@ class PostgresStore(SqlStore):
         session = self._session
         if session is None or not session.is_open:
             session = await self._connected()
-            await session.run(partial(announce, group=group))
+            self._is_announced = await session.run(partial(announce, group=group))
             self._session = session
             self._wish = Wish(group)
         return session
@@ -161,7 +162,11 @@ class PostgresStore(SqlStore):
         self._commits.done()
 
     async def members(self) -> list[StoredMember]:
-        return [] if self._group is None else await self._run(members)
+        if self._group is None:
+            return []
+        if not self._is_announced:  # the leader has made the table since, perhaps
+            self._is_announced = await self._run(partial(announce, group=self._group))
+        return await self._run(members)
 
     def _watch_commits(self) -> None:
         """Tell from now on when a commit waits for a standby server of the database."""
