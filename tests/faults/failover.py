@@ -6,7 +6,6 @@ A trigger in the database notes the epoch and number of every commit: the oracle
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -14,6 +13,7 @@ from tests.faults.server import Place, Server
 from tests.interop.broker_process import from_checkout
 from tests.support import postgres
 from tests.support.ports import free_port
+from tests.support.postgres_proxy import Proxy
 
 SILENCE_MS: Final = 3000
 GRACE_MS: Final = 4000
@@ -24,6 +24,8 @@ SHORT_MS: Final = 1000
 NAMES: Final = ("one", "two", "three")
 
 PATIENCE_S: Final = 30.0
+
+LOOK_S: Final = 0.01
 
 ORACLE: Final = (
     "CREATE TABLE told (id serial PRIMARY KEY, epoch bigint, number bigint)",
@@ -38,7 +40,7 @@ ORACLE: Final = (
 
 
 class Members:
-    """Brokers of a group; the first one leads at the start.
+    """Brokers of a group, each of which reaches the database by a proxy of its own.
 
     A leader is replaced after a silence of `silence_ms`; one without the database drops its clients
     after `grace_ms`.
@@ -61,6 +63,8 @@ class Members:
         self.grace_ms: Final = grace_ms
         self._compiled: Final = not from_checkout() if compiled is None else compiled
         self.members: Final[list[Server]] = []
+        self.sessions: Final[dict[Server, Proxy]] = {}
+        """The proxies by which the members reach the database."""
         self.http: Final[dict[Server, str]] = {}
         """The HTTP URLs of the members."""
 
@@ -70,27 +74,44 @@ class Members:
     async def __aexit__(self, *_: object) -> None:
         for member in self.members:
             await member.close()
+        for proxy in self.sessions.values():
+            await proxy.__aexit__()
 
-    async def start(self, urls: Sequence[str] = ()) -> list[Server]:
-        """Start a member for each of the URLs, with the oracle; return the leader and the standbys.
+    async def start(self, size: int = 2) -> list[Server]:
+        """Start `size` members at once, with the oracle; return the leader and the standbys."""
+        for name in NAMES[:size]:
+            await self.add(name)
+        for member in self.members:
+            await member.launch()
+        return await self.started()
 
-        The URLs are those of the database as each member reaches it: by a proxy perhaps. Without
-        any, two members reach it directly.
+    async def started(self) -> list[Server]:
+        """Wait until one of the members leads and the others stand by; return them, it first.
+
+        Install the oracle.
         """
-        direct = self._server.url(self._database)
-        leader, *standbys = [
-            self.add(name, url) for name, url in zip(NAMES, urls or (direct, direct), strict=False)
-        ]
-        await leader.start()
+        async with asyncio.timeout(PATIENCE_S):
+            while not (leading := [each for each in self.members if each.leads]):  # noqa: ASYNC110
+                await asyncio.sleep(LOOK_S)
+        [leader] = leading
         for statement in ORACLE:
             await self._server.sql(statement, database=self._database)
+        standbys = [each for each in self.members if each is not leader]
         for standby in standbys:
-            await standby.launch()
             await stands_by(standby)
         return [leader, *standbys]
 
-    def add(self, name: str, url: str) -> Server:
-        """Return a member that is not started yet."""
+    async def add(self, name: str, url: str = "") -> Server:
+        """Return a member that is not started yet. With a URL, it has no proxy."""
+        proxy = Proxy(self._server)
+        if not url:
+            await proxy.listen(0)
+            url = proxy.url(self._database)
+        made = self._member(name, url)
+        self.sessions[made] = proxy
+        return made
+
+    def _member(self, name: str, url: str) -> Server:
         folder = self._folder / name
         folder.mkdir()
         port, http = free_port(), free_port()

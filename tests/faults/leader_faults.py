@@ -73,7 +73,7 @@ async def told_to_stop(scene: Scene) -> AsyncIterator[bool]:
 async def stopped(scene: Scene) -> AsyncIterator[bool]:
     """F17c: stop the leader's process for a while: at random, in a transaction, or in a COPY."""
     leader = scene.leader
-    session = scene.sessions[leader]
+    session = scene.session
     stage = STAGES[scene.cycle % len(STAGES)]
     if stage:
         session.hold_behind = stage
@@ -96,7 +96,7 @@ async def stopped(scene: Scene) -> AsyncIterator[bool]:
 @asynccontextmanager
 async def cut_from_database(scene: Scene) -> AsyncIterator[bool]:
     """F17d: cut the leader from the database; it gets that back before or after its grace ends."""
-    session = scene.sessions[scene.leader]
+    session = scene.session
     scene.strike(scene.leader)
     session.lose()
     yield MOVES
@@ -108,9 +108,9 @@ async def cut_from_database(scene: Scene) -> AsyncIterator[bool]:
 @asynccontextmanager
 async def session_lost(scene: Scene) -> AsyncIterator[bool]:
     """F17e: cut one of the leader's two sessions: that of the witness, or the one with the lock."""
-    session = scene.sessions[scene.leader]
+    session = scene.session
     is_witness = scene.cycle % 2 == 0
-    scene.strike(*([] if is_witness else [scene.leader]))
+    scene.strike(*([] if is_witness else [scene.leader]), is_outage=not is_witness)
     session.hold(WITNESS if is_witness else MEMBER)
     yield STAYS if is_witness else MOVES
     await asyncio.sleep(scene.chosen.uniform(0, 2 * SILENCE_S))
@@ -127,6 +127,7 @@ async def clients_cut(scene: Scene) -> AsyncIterator[bool]:
     await asyncio.sleep(scene.chosen.uniform(0.5, SILENCE_S + 1))
     for door in scene.doors.values():
         door.cut()
+    scene.load.station.came_up(scene.leader.port)
 
 
 @asynccontextmanager

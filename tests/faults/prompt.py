@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Final
 
-from broker.amqp.performatives import Flow
+from broker.amqp.performatives import Close, Flow
 from tests.conformance.frames import Disposition, Transfer, frame, read_frame
 from tests.support.frames import attach_receiver, attach_sender, flow, message
 from tests.support.socket_client import SocketClient
@@ -67,4 +67,7 @@ class PromptClient:
             elif isinstance(body, Disposition):
                 accepted = True
                 self.heard_s = time.monotonic()
+            elif isinstance(body, Close):
+                self._client.send(Close())
+                raise ConnectionError("the broker has closed the connection")
         self.rounds += 1

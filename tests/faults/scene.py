@@ -13,7 +13,7 @@ from storage.sql.postgresql.leadership import member_name
 from storage.sql.postgresql.lock import HOLDER
 from tests.faults.client import Client
 from tests.faults.crashes import MixedLoad
-from tests.faults.failover import GRACE_MS, NAMES, SILENCE_MS, Members, stands_by
+from tests.faults.failover import Members, stands_by
 from tests.faults.history import Recorder
 from tests.faults.links import is_accepted
 from tests.faults.plan import Plan
@@ -68,8 +68,8 @@ class Lag:
 class Scene:
     """A group of `size` brokers under mixed load, within `async with`.
 
-    Each member reaches the database by a proxy, and clients reach each member by one. `leader` is
-    the member that leads, `out` the members that cannot lead now, `cycle` the number of the cycle.
+    Clients reach each member by a proxy. `leader` is the member that leads, `out` the members that
+    cannot lead now, `cycle` the number of the cycle.
     """
 
     def __init__(self, plan: Plan, server: postgres.Server, *, size: int) -> None:
@@ -83,11 +83,8 @@ class Scene:
             plan.place.folder,
             server,
             self.database,
-            silence_ms=SILENCE_MS,
-            grace_ms=GRACE_MS,
             compiled=plan.place.compiled,
         )
-        self.sessions: Final[dict[Server, Proxy]] = {}
         self.doors: Final[dict[Server, PortProxy]] = {}
         self.out: set[Server] = set()
         self.cycle = 0
@@ -106,13 +103,7 @@ class Scene:
         return self
 
     async def _start(self) -> None:
-        proxies = [
-            await self._stack.enter_async_context(Proxy(self._server)) for _ in NAMES[: self.size]
-        ]
-        self.leader, *_ = members = await self.group.start(
-            [proxy.url(self.database) for proxy in proxies]
-        )
-        self.sessions.update(zip(members, proxies, strict=True))
+        self.leader, *_ = members = await self.group.start(self.size)
         for member in members:
             door = PortProxy(member.port)
             self.doors[member] = await self._stack.enter_async_context(door)
@@ -140,12 +131,18 @@ class Scene:
 
     # -- a fault
 
-    def strike(self, *out: Server) -> None:
+    @property
+    def session(self) -> Proxy:
+        """The proxy by which the leader reaches the database."""
+        return self.group.sessions[self.leader]
+
+    def strike(self, *out: Server, is_outage: bool = True) -> None:
         """Note that a fault happens now, after which the members `out` cannot lead."""
         self.out = set(out)
         self.lag.longest_s = 0.0
         self.struck_s = time.monotonic()
-        self.load.station.going_down()
+        if is_outage:
+            self.load.station.going_down()
 
     def leave_some(self) -> None:
         """Have every second client give its connection up, as if it had been idle for too long."""
@@ -159,7 +156,7 @@ class Scene:
         Return the seconds since the fault. Raise TimeoutError after TAKEOVER_S.
         """
         async with asyncio.timeout(TAKEOVER_S):
-            while not (leader := await self._accepting()):
+            while not (leader := await self._accepting()):  # noqa: ASYNC110 - it asks processes
                 await asyncio.sleep(LOOK_S)
             took_s = time.monotonic() - self.struck_s
         await leader.ready()

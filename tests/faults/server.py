@@ -148,6 +148,11 @@ class Server:
     def running(self) -> bool:
         return self._process is not None and self._process.returncode is None
 
+    @property
+    def leads(self) -> bool:
+        """Return whether the broker has said that it is ready, and not that it stands by since."""
+        return self.running and self._ready.is_set()
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the broker, not to a program that it runs within."""
         assert self._process is not None

@@ -97,7 +97,6 @@ class Takeovers:
                 self._check_silence(prompt)
                 return
             await until_told(prompt, prompt.rounds + 1)
-            scene.load.station.came_up(scene.leader.port)
             self._report.check(
                 former.running and not former.stands_by.is_set(),
                 f"{self._name}: cycle {scene.cycle}: the leader was replaced",

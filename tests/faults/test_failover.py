@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.amqp.errors import CONNECTION_FORCED, CONNECTION_REDIRECT
+from broker.amqp.outcomes import Error
 from broker.amqp.types import Map, UInt
 from tests.faults.failover import GRACE_MS, SILENCE_MS, Members
 from tests.faults.producer import Producer, died, drained
@@ -19,7 +21,6 @@ from tests.faults.prompt import PromptClient
 from tests.support import postgres
 from tests.support.http import ask
 from tests.support.postgres import Server
-from tests.support.postgres_proxy import Proxy
 from tests.support.socket_client import SocketClient
 from tests.support.tls_listening import until
 
@@ -101,15 +102,23 @@ async def accepts(port: int) -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_standby_sends_clients_to_the_leader(pair: Members) -> None:
-    leader, standby = await pair.start()
-    await accepts(standby.port)
-    async with SocketClient(standby.port) as client:
+async def sent_away(port: int) -> Error:
+    """Return the error with which a standby closes a client's connection."""
+    async with SocketClient(port) as client:
         await client.open()
         error = (await client.closed()).error
         assert error is not None
-        assert error.condition == "amqp:connection:redirect"
-        assert address(error.info) == ("127.0.0.1", leader.port)
+        return error
+
+
+async def test_a_standby_sends_clients_to_the_leader(pair: Members) -> None:
+    """Also if it has seen the leader before that one wrote its address: both start at once."""
+    leader, standby = await pair.start()
+    await accepts(standby.port)
+    async with asyncio.timeout(10):
+        while (error := await sent_away(standby.port)).condition != CONNECTION_REDIRECT:
+            assert error.condition == CONNECTION_FORCED
+    assert address(error.info) == ("127.0.0.1", leader.port)
 
 
 STATUSES = [
@@ -131,7 +140,7 @@ async def test_a_standby_answers_only_probes_over_http(pair: Members) -> None:
         assert (await ask(f"{pair.http[standby]}{path}")).status == of_standby, path
     assert (await ask(f"{pair.http[standby]}/readyz")).body == b"standby\n"
     refused = await ask(f"{pair.http[standby]}/events/bounds")
-    assert refused.error() == "this broker stands by: one leads"
+    assert refused.error() == f"this broker stands by: {leader.place.folder.name} leads"
 
 
 async def test_clients_of_the_leader_are_told_all_members(pair: Members) -> None:
@@ -193,40 +202,38 @@ async def test_a_leader_that_was_stopped_answers_nothing_when_it_goes_on(pair: M
 
 
 @pytest.mark.requirement("PRD-03")
-async def test_a_leader_that_is_cut_off_from_the_database_freezes(
-    pair: Members, server: Server, database: str
-) -> None:
-    async with Proxy(server) as proxy:
-        leader, standby = await pair.start((proxy.url(database), server.url(database)))
-        async with SocketClient(leader.port, patience_s=40) as client:
-            producer = Producer(client, 0)
-            await producer.attach("q")
-            await producer.run(300)
-            proxy.lose()
-            began = time.monotonic()
-            await standby.ready()
-            assert (time.monotonic() - began) * 1000 < SILENCE_MS + 2000 + BUSY_MS
-            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-                await producer.run(100_000)
-            assert (time.monotonic() - began) * 1000 < SILENCE_MS + GRACE_MS + BUSY_MS
-        await everything_is_there(standby.port, producer)
-        await pair.check_commits()
+async def test_a_leader_that_is_cut_off_from_the_database_freezes(pair: Members) -> None:
+    leader, standby = await pair.start()
+    proxy = pair.sessions[leader]
+    async with SocketClient(leader.port, patience_s=40) as client:
+        producer = Producer(client, 0)
+        await producer.attach("q")
+        await producer.run(300)
+        proxy.lose()
+        began = time.monotonic()
+        await standby.ready()
+        assert (time.monotonic() - began) * 1000 < SILENCE_MS + 2000 + BUSY_MS
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await producer.run(100_000)
+        assert (time.monotonic() - began) * 1000 < SILENCE_MS + GRACE_MS + BUSY_MS
+    await everything_is_there(standby.port, producer)
+    await pair.check_commits()
 
 
 async def test_a_leader_that_is_cut_off_neither_delivers_nor_answers_though_it_need_not_commit(
-    pair: Members, server: Server, database: str
+    pair: Members,
 ) -> None:
     """Messages that are consumed before they are written need no commit: the store fences none."""
-    async with Proxy(server) as proxy:
-        leader, standby = await pair.start((proxy.url(database), server.url(database)))
-        async with SocketClient(leader.port, patience_s=40) as client:
-            prompt = PromptClient(client)
-            await prompt.attach("q")
-            working = asyncio.create_task(prompt.run_until_silent())
-            await until(lambda: prompt.rounds >= 100)
-            proxy.lose()
-            cut_s = time.monotonic()
-            await working
-        assert prompt.heard_s - cut_s < SILENCE_MS / 1000
-        await standby.ready()
-        assert time.monotonic() > prompt.heard_s
+    leader, standby = await pair.start()
+    proxy = pair.sessions[leader]
+    async with SocketClient(leader.port, patience_s=40) as client:
+        prompt = PromptClient(client)
+        await prompt.attach("q")
+        working = asyncio.create_task(prompt.run_until_silent())
+        await until(lambda: prompt.rounds >= 100)
+        proxy.lose()
+        cut_s = time.monotonic()
+        await working
+    assert prompt.heard_s - cut_s < SILENCE_MS / 1000
+    await standby.ready()
+    assert time.monotonic() > prompt.heard_s
