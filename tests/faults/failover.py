@@ -9,6 +9,9 @@ import asyncio
 from pathlib import Path
 from typing import Final, Self
 
+from storage.sql.postgresql.leadership import member_name
+from storage.sql.postgresql.lock import HOLDER
+from tests.faults.producer import Producer, drained
 from tests.faults.server import Place, Server
 from tests.interop.broker_process import from_checkout
 from tests.support import postgres
@@ -25,18 +28,34 @@ NAMES: Final = ("one", "two", "three")
 
 PATIENCE_S: Final = 30.0
 
+BUSY_MS: Final = 3000
+"""Milliseconds by which another program of the machine may delay anything here."""
+
+WITNESS: Final = b"jms-broker witness"
+MEMBER: Final = b"jms-broker/"
+"""Beginnings of the names of a leader's two sessions; the second one has the lock."""
+
+IN_TRANSACTION: Final = b"BEGIN; "
+IN_COPY: Final = b"COPY "
+"""What a leader sends when a transaction begins, and when a COPY does."""
+
 LOOK_S: Final = 0.01
 
-ORACLE: Final = (
-    "CREATE TABLE told (id serial PRIMARY KEY, epoch bigint, number bigint)",
-    """CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN
-        INSERT INTO told (epoch, number) VALUES (NEW.epoch, NEW.value);
-        RETURN NEW;
-    END $$""",
-    """CREATE TRIGGER tell AFTER UPDATE ON mark FOR EACH ROW WHEN (NEW.name = 'commits')
-    EXECUTE FUNCTION tell()""",
-)
+ORACLE: Final = """
+DO $do$ BEGIN
+    IF to_regclass('told') IS NULL THEN
+        CREATE TABLE told (id serial PRIMARY KEY, epoch bigint, number bigint);
+        CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            INSERT INTO told (epoch, number) VALUES (NEW.epoch, NEW.value);
+            RETURN NEW;
+        END $$;
+        CREATE TRIGGER tell AFTER UPDATE ON mark FOR EACH ROW WHEN (NEW.name = 'commits')
+        EXECUTE FUNCTION tell();
+    END IF;
+END $do$
+"""
+"""Makes the oracle unless it is there."""
 
 
 class Members:
@@ -88,14 +107,13 @@ class Members:
     async def started(self) -> list[Server]:
         """Wait until one of the members leads and the others stand by; return them, it first.
 
-        Install the oracle.
+        The oracle is there then.
         """
         async with asyncio.timeout(PATIENCE_S):
             while not (leading := [each for each in self.members if each.leads]):  # noqa: ASYNC110
                 await asyncio.sleep(LOOK_S)
         [leader] = leading
-        for statement in ORACLE:
-            await self._server.sql(statement, database=self._database)
+        await self._server.sql(ORACLE, database=self._database)
         standbys = [each for each in self.members if each is not leader]
         for standby in standbys:
             await stands_by(standby)
@@ -131,6 +149,11 @@ port = {http}
         self.members.append(made)
         return made
 
+    async def lock_holder(self) -> str:
+        """Return the name of the member whose session has the lock, empty if none has it."""
+        rows = await self._server.sql(HOLDER, database=self._database)
+        return member_name(rows[0]["application_name"] or "") if rows else ""
+
     async def check_commits(self) -> None:
         """Check that no commit of an epoch follows one of a later epoch, and that none is missing.
 
@@ -153,3 +176,10 @@ async def stands_by(member: Server) -> None:
     """Wait until a member says that another one leads."""
     async with asyncio.timeout(PATIENCE_S):
         await member.stands_by.wait()
+
+
+async def everything_is_there(port: int, producer: Producer, *, address: str = "q") -> None:
+    """Check that each accepted message is there, in order and once."""
+    held = await drained(port, address, len(producer.accepted))
+    assert set(producer.accepted) <= set(held), "an accepted message is lost"
+    assert held == sorted(set(held)), "order, and each once"

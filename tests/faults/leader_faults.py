@@ -14,7 +14,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from tests.faults.failover import GRACE_MS, SILENCE_MS
+from tests.faults.failover import (
+    GRACE_MS,
+    IN_COPY,
+    IN_TRANSACTION,
+    MEMBER,
+    SILENCE_MS,
+    WITNESS,
+)
 from tests.faults.scene import TAKEOVER_S, Scene
 
 LeaderFault = Callable[[Scene], AbstractAsyncContextManager[bool]]
@@ -32,13 +39,7 @@ LONG_EVERY: Final = 10
 SILENCE_S: Final = SILENCE_MS / 1000
 GRACE_S: Final = GRACE_MS / 1000
 
-WITNESS: Final = b"jms-broker witness"
-MEMBER: Final = b"jms-broker/"
-"""Beginnings of the names of a leader's two sessions."""
-
 AT_RANDOM: Final = b""
-IN_TRANSACTION: Final = b"BEGIN; "
-IN_COPY: Final = b"COPY "
 STAGES: Final = (AT_RANDOM, IN_TRANSACTION, IN_COPY)
 """What a leader that is stopped has sent last."""
 
@@ -159,7 +160,7 @@ async def killed_while_it_takes_over(scene: Scene) -> AsyncIterator[bool]:
     scene.strike(leader)
     await leader.kill()
     async with asyncio.timeout(TAKEOVER_S):
-        while not (name := await scene.lock_holder()):
+        while not (name := await scene.group.lock_holder()):
             pass
     heir = next(member for member in standbys if member.place.folder.name == name)
     scene.missed += not heir.stands_by.is_set()

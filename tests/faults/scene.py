@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Final, Self
 
-from storage.sql.postgresql.leadership import member_name
-from storage.sql.postgresql.lock import HOLDER
 from tests.faults.client import Client
 from tests.faults.crashes import MixedLoad
 from tests.faults.failover import Members, stands_by
@@ -123,11 +121,6 @@ class Scene:
     @property
     def standbys(self) -> list[Server]:
         return [member for member in self.group.members if member is not self.leader]
-
-    async def lock_holder(self) -> str:
-        """Return the name of the member whose session has the lock, empty if none has it."""
-        rows = await self._server.sql(HOLDER, database=self.database)
-        return member_name(rows[0]["application_name"] or "") if rows else ""
 
     # -- a fault
 

@@ -15,17 +15,14 @@ import pytest
 from broker.amqp.errors import CONNECTION_FORCED, CONNECTION_REDIRECT
 from broker.amqp.outcomes import Error
 from broker.amqp.types import Map, UInt
-from tests.faults.failover import GRACE_MS, SILENCE_MS, Members
-from tests.faults.producer import Producer, died, drained
+from tests.faults.failover import BUSY_MS, GRACE_MS, SILENCE_MS, Members, everything_is_there
+from tests.faults.producer import Producer, died
 from tests.faults.prompt import PromptClient
 from tests.support import postgres
 from tests.support.http import ask
 from tests.support.postgres import Server
 from tests.support.socket_client import SocketClient
 from tests.support.tls_listening import until
-
-BUSY_MS = 3000
-"""Milliseconds by which another program of the machine may delay anything here."""
 
 
 @pytest.fixture
@@ -42,13 +39,6 @@ def database(server: Server) -> str:
 async def pair(tmp_path: Path, server: Server, database: str) -> AsyncIterator[Members]:
     async with Members(tmp_path, server, database) as made:
         yield made
-
-
-async def everything_is_there(port: int, producer: Producer) -> None:
-    """Check that each accepted message is there, in order and once."""
-    held = await drained(port, "q", len(producer.accepted))
-    assert set(producer.accepted) <= set(held), "an accepted message is lost"
-    assert held == sorted(set(held)), "order, and each once"
 
 
 @pytest.mark.requirement("PRD-03")

@@ -89,12 +89,13 @@ class Server:
         variables: Mapping[str, str] | None = None,
     ) -> None:
         self.folder: Final = folder
-        self._bin: Final = bin_folder
+        self.binaries: Final = bin_folder
         self._environment: Final = os.environ | (variables or {})
         self._user: Final = unprivileged()
         if self._user is not None:
             shutil.chown(folder, self._user)
-        self._run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+        self.make()
+        # the last line of a setting counts
         with (folder / "data" / "postgresql.conf").open("a") as config:
             config.write(SETTINGS.format(folder=folder) + settings)
         self.start()
@@ -106,10 +107,14 @@ class Server:
             stdout=subprocess.DEVNULL,
             cwd="/",
             start_new_session=True,
-            **self._account(),
+            **self.account(),
         )
 
-    def _account(self) -> dict[str, Any]:
+    def make(self) -> None:
+        """Make the folder of the data."""
+        self.run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+
+    def account(self) -> dict[str, Any]:
         """Return the user and groups to run the server's programs; {} for this process' own."""
         if self._user is None:
             return {}
@@ -123,24 +128,25 @@ class Server:
         self._watch.wait(timeout=120)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _run(self, program: str, *arguments: str) -> None:
+    def run(self, program: str, *arguments: str) -> None:
+        """Run a program of PostgreSQL on the folder of the data."""
         subprocess.run(
-            [self._bin / program, "-D", str(self.folder / "data"), *arguments],
+            [self.binaries / program, "-D", str(self.folder / "data"), *arguments],
             check=True,
             cwd=self.folder,
             stdout=subprocess.DEVNULL,
             timeout=120,
             env=self._environment,
-            **self._account(),
+            **self.account(),
         )
 
     def start(self) -> None:
         """Start the server, and wait until it accepts connections."""
-        self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "start")
+        self.run("pg_ctl", "-w", "-l", str(self.folder / "log"), "start")
 
     def stop(self, mode: str = "fast") -> None:
         """Stop the server: `fast` in order, `immediate` as in a crash."""
-        self._run("pg_ctl", "-w", "-m", mode, "stop")
+        self.run("pg_ctl", "-w", "-m", mode, "stop")
 
     def see_to_it_that_it_runs(self) -> None:
         """Start the server if a test has left it stopped."""

@@ -18,6 +18,23 @@ APPLICATION: Final = b"application_name\0"
 """Name of the parameter of a client's first message with which it names its session."""
 
 
+READY: Final = b"Z\0\0\0\x05I"
+"""The server's message behind each answer, outside of a transaction."""
+
+
+class Session:
+    """What is known of one session through a proxy: its name, and whether it awaits an answer.
+
+    If it `is_paused`, requests of the client wait, and it sees no answers.
+    """
+
+    def __init__(self, name: bytes) -> None:
+        self.name: Final = name
+        self.is_idle = False
+        self.is_paused = False
+        self.waiting = b""
+
+
 class Proxy(CutProxy):
     """A local port that forwards to the server's socket.
 
@@ -30,7 +47,7 @@ class Proxy(CutProxy):
         super().__init__()
         self._server: Final = server
         self._pools: Final = pools
-        self._names: Final[dict[CutLink, bytes]] = {}
+        self._sessions: Final[dict[CutLink, Session]] = {}
         self.held: Final[set[bytes]] = set()
         self.hold_behind = b""
         self.held_one: Final = asyncio.Event()
@@ -44,39 +61,72 @@ class Proxy(CutProxy):
     def hold(self, name: bytes) -> None:
         """Hold all sessions whose name begins with `name`, those of later connections too."""
         self.held.add(name)
-        for link, found in self._names.items():
-            link.is_held = link.is_held or found.startswith(name)
+        for link, session in self._sessions.items():
+            link.is_held = link.is_held or session.name.startswith(name)
+
+    def execute(self, name: bytes, statement: str) -> bool:
+        """Execute a statement in the session of a client whose name begins with `name`.
+
+        The client does not see the answer, and waits until `go_on`. Return False if no such session
+        is idle now.
+        """
+        text = statement.encode() + b"\0"
+        for link, session in self._sessions.items():
+            if session.is_idle and session.name.startswith(name):
+                session.is_idle, session.is_paused = False, True
+                link.far[1].write(b"Q" + (len(text) + 4).to_bytes(4) + text)
+                return True
+        return False
+
+    def go_on(self) -> None:
+        """Forward the requests that wait behind a statement that was executed."""
+        for link, session in self._sessions.items():
+            if session.is_paused:
+                session.is_paused = False
+                link.far[1].write(session.waiting)
+                session.waiting = b""
 
     def release(self) -> None:
         """Reset the sessions that are held; hold none any more."""
         self.held.clear()
-        for link in [each for each in self._names if each.is_held]:
+        for link in [each for each in self._sessions if each.is_held]:
             link.abort()
-            del self._names[link]
+            del self._sessions[link]
 
     def cut(self) -> None:
         """Reset every connection; later ones are forwarded without loss again."""
         super().cut()
-        self._names.clear()
+        self._sessions.clear()
         self.held.clear()
         self.hold_behind = b""
         self.held_one.clear()
 
     def see_request(self, link: CutLink, data: bytes) -> bytes:
         """Learn the session's name from its first message; hold the session if it is time to."""
+        session = self._sessions.get(link)
         at = data.find(APPLICATION)
-        if link not in self._names and at >= 0:
+        if session is None and at >= 0:
             name = data[at + len(APPLICATION) :].partition(b"\0")[0]
-            self._names[link] = name
+            session = self._sessions[link] = Session(name)
             link.is_held = any(name.startswith(held) for held in self.held)
+        if session is not None:
+            session.is_idle = False
+            if session.is_paused:
+                session.waiting += data
+                return b""
         if self.hold_behind and self.hold_behind in data:
             self.hold_behind = b""
             link.is_held = True
             self.held_one.set()
         return data
 
-    def see_answer(self, link: CutLink, data: bytes) -> bytes:  # noqa: ARG002 - of all links
-        """Return an answer, perhaps with another process id."""
+    def see_answer(self, link: CutLink, data: bytes) -> bytes:
+        """Return an answer, perhaps with another process id; nothing if the session is paused."""
+        session = self._sessions.get(link)
+        if session is not None:
+            session.is_idle = data.endswith(READY)
+            if session.is_paused:
+                return b""
         return _with_another_process(data) if self._pools else data
 
 
