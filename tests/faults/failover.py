@@ -6,13 +6,18 @@ A trigger in the database notes the epoch and number of every commit: the oracle
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
 from storage.sql.postgresql.leadership import member_name
 from storage.sql.postgresql.lock import HOLDER
+from tests.faults.client import Client
+from tests.faults.links import is_accepted
 from tests.faults.producer import Producer, drained
 from tests.faults.server import Place, Server
+from tests.faults.workload import GONE, encoded
 from tests.interop.broker_process import from_checkout
 from tests.support import postgres
 from tests.support.ports import free_port
@@ -23,6 +28,10 @@ GRACE_MS: Final = 4000
 
 SHORT_MS: Final = 1000
 """The shortest silence that a group may have, for tests that take long enough anyway."""
+
+HOLD_MS: Final = 2
+LONG_HOLD_MS: Final = 1000
+"""Waits of messages for their consumers: the usual one, and the longest one."""
 
 NAMES: Final = ("one", "two", "three")
 
@@ -62,7 +71,7 @@ class Members:
     """Brokers of a group, each of which reaches the database by a proxy of its own.
 
     A leader is replaced after a silence of `silence_ms`; one without the database drops its clients
-    after `grace_ms`.
+    after `grace_ms`. A message may wait `hold_ms` for its consumer before it is written.
     """
 
     def __init__(
@@ -73,6 +82,7 @@ class Members:
         *,
         silence_ms: int = SILENCE_MS,
         grace_ms: int = GRACE_MS,
+        hold_ms: int = HOLD_MS,
         compiled: bool | None = None,
     ) -> None:
         self._folder: Final = folder
@@ -80,6 +90,7 @@ class Members:
         self._database: Final = database
         self.silence_ms: Final = silence_ms
         self.grace_ms: Final = grace_ms
+        self._hold_ms: Final = hold_ms
         self._compiled: Final = not from_checkout() if compiled is None else compiled
         self.members: Final[list[Server]] = []
         self.sessions: Final[dict[Server, Proxy]] = {}
@@ -96,10 +107,13 @@ class Members:
         for proxy in self.sessions.values():
             await proxy.__aexit__()
 
-    async def start(self, size: int = 2) -> list[Server]:
-        """Start `size` members at once, with the oracle; return the leader and the standbys."""
-        for name in NAMES[:size]:
-            await self.add(name)
+    async def start(self, size: int = 2, *, urls: Sequence[str] = ()) -> list[Server]:
+        """Start `size` members at once, with the oracle; return the leader and the standbys.
+
+        With `urls`, start a member for each, without a proxy.
+        """
+        for name, url in zip(NAMES, urls or [""] * size, strict=False):
+            await self.add(name, url)
         for member in self.members:
             await member.launch()
         return await self.started()
@@ -113,7 +127,7 @@ class Members:
             while not (leading := [each for each in self.members if each.leads]):  # noqa: ASYNC110
                 await asyncio.sleep(LOOK_S)
         [leader] = leading
-        await self._server.sql(ORACLE, database=self._database)
+        await self.note_commits()
         standbys = [each for each in self.members if each is not leader]
         for standby in standbys:
             await stands_by(standby)
@@ -133,7 +147,8 @@ class Members:
         folder = self._folder / name
         folder.mkdir()
         port, http = free_port(), free_port()
-        settings = f"""[ha]
+        settings = f"""hold_ms = {self._hold_ms}
+[ha]
 enabled = true
 name = "{name}"
 advertise = {{ amqp = "127.0.0.1:{port}" }}
@@ -149,24 +164,52 @@ port = {http}
         self.members.append(made)
         return made
 
+    async def accepting(
+        self, address: str = "probe", *, out: Collection[Server] = ()
+    ) -> Server | None:
+        """Return a member that accepts a message, None if none does; do not try the members `out`.
+
+        Raise TimeoutError if a member does not answer.
+        """
+        for member in self.members:
+            if member in out or not member.running:
+                continue
+            with suppress(*GONE):
+                async with Client(member.port, "probe") as client:
+                    sender = await client.sender(address)
+                    await sender.room()
+                    if is_accepted(await (await sender.send(encoded("probe.0", b"", 4)))):
+                        return member
+        return None
+
+    async def note_commits(self) -> None:
+        """Have the database note all commits from now on."""
+        await self._server.sql(ORACLE, database=self._database)
+
     async def lock_holder(self) -> str:
         """Return the name of the member whose session has the lock, empty if none has it."""
         rows = await self._server.sql(HOLDER, database=self._database)
         return member_name(rows[0]["application_name"] or "") if rows else ""
 
-    async def check_commits(self) -> None:
+    async def lock_process(self) -> int:
+        """Return the process id of the server for the session that has the lock."""
+        rows = await self._server.sql(HOLDER, database=self._database)
+        return int(rows[0]["pid"])
+
+    async def check_commits(self, server: postgres.Server | None = None) -> None:
         """Check that no commit of an epoch follows one of a later epoch, and that none is missing.
 
-        A number may come twice: by a transaction that only checks the epoch.
+        A number may come twice: by a transaction that only checks the epoch. `server` has replaced
+        the group's server, if it is given.
         """
-        found = await self.commits()
+        found = await self.commits(server)
         assert found == sorted(found), "commits of two epochs alternate"
         numbers = sorted({number for _, number in found})
         assert numbers == list(range(numbers[0], numbers[-1] + 1)), "a number is missing"
 
-    async def commits(self) -> list[tuple[int, int]]:
+    async def commits(self, server: postgres.Server | None = None) -> list[tuple[int, int]]:
         """Return epoch and number of all commits, in their order."""
-        rows = await self._server.sql(
+        rows = await (server or self._server).sql(
             "SELECT epoch, number FROM told ORDER BY id", database=self._database
         )
         return [(row["epoch"], row["number"]) for row in rows]

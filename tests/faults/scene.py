@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Final, Self
 
-from tests.faults.client import Client
 from tests.faults.crashes import MixedLoad
 from tests.faults.failover import Members, stands_by
 from tests.faults.history import Recorder
-from tests.faults.links import is_accepted
 from tests.faults.plan import Plan
 from tests.faults.server import Server
-from tests.faults.workload import GONE, Station, encoded
+from tests.faults.workload import GONE, Station
 from tests.support import postgres
 from tests.support.cut_proxy import PortProxy
 from tests.support.postgres_proxy import Proxy
@@ -159,15 +157,8 @@ class Scene:
 
     async def _accepting(self) -> Server | None:
         """Return the member that accepts a message, None if none does."""
-        for member in self.group.members:
-            if member in self.out:
-                continue
-            with suppress(*SURVIVED):
-                async with Client(member.port, "probe") as client:
-                    sender = await client.sender(self.plan.address("probe"))
-                    await sender.room()
-                    if is_accepted(await (await sender.send(encoded("probe.0", b"", 4)))):
-                        return member
+        with suppress(TimeoutError):
+            return await self.group.accepting(self.plan.address("probe"), out=self.out)
         return None
 
     async def settle(self) -> None:

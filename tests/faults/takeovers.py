@@ -101,8 +101,8 @@ class Takeovers:
                 former.running and not former.stands_by.is_set(),
                 f"{self._name}: cycle {scene.cycle}: the leader was replaced",
             )
-            talking.cancel()
-            await asyncio.gather(talking, return_exceptions=True)
+            client.writer.transport.abort()  # a task that waits by wait_for may miss a cancellation
+            await talking
 
     def _check_silence(self, prompt: PromptClient) -> None:
         """Check that the former leader said nothing once another member might lead."""

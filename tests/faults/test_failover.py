@@ -15,7 +15,14 @@ import pytest
 from broker.amqp.errors import CONNECTION_FORCED, CONNECTION_REDIRECT
 from broker.amqp.outcomes import Error
 from broker.amqp.types import Map, UInt
-from tests.faults.failover import BUSY_MS, GRACE_MS, SILENCE_MS, Members, everything_is_there
+from tests.faults.failover import (
+    BUSY_MS,
+    GRACE_MS,
+    LONG_HOLD_MS,
+    SILENCE_MS,
+    Members,
+    everything_is_there,
+)
 from tests.faults.producer import Producer, died
 from tests.faults.prompt import PromptClient
 from tests.support import postgres
@@ -211,19 +218,20 @@ async def test_a_leader_that_is_cut_off_from_the_database_freezes(pair: Members)
 
 
 async def test_a_leader_that_is_cut_off_neither_delivers_nor_answers_though_it_need_not_commit(
-    pair: Members,
+    tmp_path: Path, server: Server, database: str
 ) -> None:
     """Messages that are consumed before they are written need no commit: the store fences none."""
-    leader, standby = await pair.start()
-    proxy = pair.sessions[leader]
-    async with SocketClient(leader.port, patience_s=40) as client:
-        prompt = PromptClient(client)
-        await prompt.attach("q")
-        working = asyncio.create_task(prompt.run_until_silent())
-        await until(lambda: prompt.rounds >= 100)
-        proxy.lose()
-        cut_s = time.monotonic()
-        await working
-    assert prompt.heard_s - cut_s < SILENCE_MS / 1000
-    await standby.ready()
-    assert time.monotonic() > prompt.heard_s
+    async with Members(tmp_path, server, database, hold_ms=LONG_HOLD_MS) as pair:
+        leader, standby = await pair.start()
+        async with SocketClient(leader.port, patience_s=40) as client:
+            prompt = PromptClient(client)
+            await prompt.attach("q")
+            working = asyncio.create_task(prompt.run_until_silent())
+            await until(lambda: prompt.rounds >= 100)
+            pair.sessions[leader].lose()
+            cut_s = time.monotonic()
+            await working
+        assert prompt.heard_s > cut_s, "it needs no commits"
+        assert prompt.heard_s - cut_s < SILENCE_MS / 1000
+        await standby.ready()
+        assert time.monotonic() > prompt.heard_s

@@ -17,25 +17,51 @@ LEADERSHIP: Final = "tests/unit/storage/sql/postgresql/test_leadership.py"
 WARM: Final = "tests/unit/storage/sql/postgresql/test_warm.py"
 POSTGRES: Final = "tests/unit/storage/sql/postgresql/test_postgres.py"
 
+FAULTS: Final = "tests/faults/test_failover"
+ROW_D: Final = (
+    f"{FAULTS}.py::test_a_leader_that_is_cut_off_neither_delivers_nor_answers"
+    "_though_it_need_not_commit"
+)
+ROW_F9: Final = (
+    f"{FAULTS}_databases.py::test_a_standby_database_that_stops_for_a_while_costs_nobody_anything"
+)
+ROW_L: Final = f"{FAULTS}_databases.py::test_two_databases_without_replication_are_refused"
+ROW_O: Final = (
+    f"{FAULTS}_sessions.py::"
+    "test_a_leader_that_loses_the_lock_in_a_session_that_lives_commits_nothing"
+)
+"""Tests of rows of F17, with real brokers and databases."""
+
+TENURE_OFF: Final = Mutation(
+    "a leader acts without an end",
+    "broker/tenure.py",
+    "return now_us >= self._ends_us",
+    "return False",
+)
+EPOCH_OFF: Final = Mutation(
+    "commits do not check the epoch",
+    "storage/sql/postgresql/epoch.py",
+    "WHEN value = {{number}} - 1 AND epoch = {{epoch}} THEN",
+    "WHEN epoch = epoch OR epoch = {{epoch}} THEN",
+)
+NAMES_OFF: Final = Mutation(
+    "a pair of databases without replication is accepted",
+    "storage/sql/postgresql/postgres.py",
+    "if facts.hosts > 1 and",
+    "if False and",
+)
+
 CONTROLS: Final = (
     Control(
-        Mutation(
-            "a leader acts without an end",
-            "broker/tenure.py",
-            "return now_us >= self._ends_us",
-            "return False",
-        ),
+        TENURE_OFF,
         LEADING,
     ),
+    Control(TENURE_OFF, ROW_D),
     Control(
-        Mutation(
-            "commits do not check the epoch",
-            "storage/sql/postgresql/epoch.py",
-            "WHEN value = {{number}} - 1 AND epoch = {{epoch}} THEN",
-            "WHEN epoch = epoch OR epoch = {{epoch}} THEN",
-        ),
+        EPOCH_OFF,
         STORE,
     ),
+    Control(EPOCH_OFF, ROW_O),
     Control(
         Mutation(
             "a wait for a standby server counts as proof that the broker leads",
@@ -55,13 +81,18 @@ CONTROLS: Final = (
         WARM,
     ),
     Control(
-        Mutation(
-            "a pair of databases without replication is accepted",
-            "storage/sql/postgresql/postgres.py",
-            "if facts.hosts > 1 and",
-            "if False and",
-        ),
+        NAMES_OFF,
         POSTGRES,
+    ),
+    Control(NAMES_OFF, ROW_L),
+    Control(
+        Mutation(
+            "a leader that waits for a standby server is ended",
+            "storage/sql/postgresql/leadership.py",
+            "wait_event_type = 'Client' AS waits",
+            "true AS waits",
+        ),
+        ROW_F9,
     ),
 )
 

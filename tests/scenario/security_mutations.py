@@ -23,7 +23,8 @@ TIMEOUT_S: Final = 300
 COPIED: Final = (
     *("broker", "storage", "jms_broker.py", "jms_broker_pytest.py", "pyproject.toml"),
     *("tests/__init__.py", "tests/conftest.py", "tests/requirement_ids.txt"),
-    *("tests/conformance", "tests/interop", "tests/scenario", "tests/support", "tests/unit"),
+    *("tests/conformance", "tests/faults", "tests/interop", "tests/scenario", "tests/support"),
+    "tests/unit",
 )
 
 MATRIX: Final = "tests/scenario/test_access_matrix.py"
@@ -35,10 +36,15 @@ LOGINS: Final = "tests/unit/net/test_login_exchange.py"
 
 @dataclass(frozen=True)
 class Control:
-    """A bug, and the file of tests that must find it."""
+    """A bug, and the file of tests that must find it, or `FILE::TEST` for one of its tests."""
 
     mutation: Mutation
     tests: str
+
+    @property
+    def file(self) -> str:
+        """Return the path of the file."""
+        return self.tests.partition("::")[0]
 
 
 CONTROLS: Final = (

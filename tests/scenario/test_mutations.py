@@ -39,5 +39,7 @@ def test_bugs_change_what_they_say() -> None:
 
 def test_bugs_of_security_have_tests_in_the_copy() -> None:
     for each in CONTROLS:
-        assert (ROOT / each.tests).is_file()
+        assert (ROOT / each.file).is_file()
         assert each.tests.startswith(COPIED), each.tests
+        name = each.tests.partition("::")[2].partition("[")[0]
+        assert f"{name}(" in (ROOT / each.file).read_text() or not name, each.tests

@@ -25,21 +25,27 @@ FOLLOWERS: Final = (
 class Replica(Server):
     """A standby server of `primary`, until it is promoted. Close it by `remove`.
 
-    It follows by the TCP port `port` of this machine, if that is given: a proxy.
+    It follows by the TCP port `port` of this machine, if that is given: a proxy. Once it is
+    promoted, its commits wait for `followers`.
     """
 
-    def __init__(self, primary: Server, *, port: int = 0) -> None:
+    def __init__(self, primary: Server, *, port: int = 0, followers: str = "") -> None:
         self._primary: Final = primary
         self._port: Final = port
+        self._followers: Final = followers
         folder = Path(tempfile.mkdtemp(prefix="pg"))
         super().__init__(folder, primary.binaries, settings=SMALL + PROMPT)
 
     def make(self) -> None:
-        """Copy the primary."""
-        at = ["-h", "127.0.0.1", "-p", str(self._port)]
-        if not self._port:
-            at = ["-h", str(self._primary.folder)]
-        self.run("pg_basebackup", *at, "-U", "postgres", "-c", "fast", "-N", "-R", "-w")
+        """Copy the primary, without the proxy, which takes longer."""
+        place = str(self._primary.folder)
+        self.run("pg_basebackup", "-h", place, "-U", "postgres", "-c", "fast", "-N", "-R", "-w")
+        # over what ALTER SYSTEM has set on the primary
+        with (self.folder / "data" / "postgresql.auto.conf").open("a") as config:
+            config.write(f"synchronous_standby_names = '{self._followers}'\n")
+            if self._port:
+                at = f"host=127.0.0.1 port={self._port} user=postgres"
+                config.write(f"primary_conninfo = '{at}'\n")
 
     def promote(self) -> None:
         """Make it a primary, and wait until it is."""
@@ -93,3 +99,10 @@ async def is_followed(server: Server) -> None:
     """Wait until a standby server follows, for which commits wait."""
     while not (await server.sql(FOLLOWERS))[0]["count"]:
         pass
+
+
+def url_of_both(first: Server, second: Server, database: str) -> str:
+    """Return the URL of a database on two servers, of which a client takes the one that writes."""
+    other = second.url(database).rpartition("@")[2].partition("/")[0]
+    place, _, name = first.url(database).rpartition("/")
+    return f"{place},{other}/{name}?target_session_attrs=read-write"
