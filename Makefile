@@ -134,7 +134,7 @@ attacks: $(STAMPS)/test
 	fi
 
 # Deliberate bugs, one by one: the simulation finds seventeen, and named files of tests find seven of
-# access control and four of leadership; nothing is found where there is none.
+# access control and five of leadership; nothing is found where there is none.
 mutations: $(STAMPS)/test
 	@$(BIN)/python -m tests.scenario.mutations
 	@$(BIN)/python -m tests.scenario.security_mutations

@@ -26,14 +26,20 @@ UP_S = (0.05, 0.9)
 """Minimum and maximum number of seconds that the broker lives in a cycle of F1."""
 
 
+GIVES_BACK = 0.02
+
+
 class MixedLoad:
     """Clients of queues, priorities, transactions, and a topic with two durable subscriptions.
 
     `workers` send and receive; `drains` empty each place in the end. `station` knows where the
-    broker is; without it, one that knows one broker.
+    broker is; without it, one that knows one broker. Two consumers release a share of
+    `gives_back`.
     """
 
-    def __init__(self, plan: Plan, station: Station | None = None) -> None:
+    def __init__(
+        self, plan: Plan, station: Station | None = None, *, gives_back: float = GIVES_BACK
+    ) -> None:
         self.station = station or Station(Recorder())
         self.recorder = self.station.recorder
         plain, ranked, inbox, outbox, topic = map(
@@ -61,9 +67,9 @@ class MixedLoad:
             TransactedProducer(station, "orders", seed, addresses=[inbox]),
             TransactedProducer(station, "both", seed, addresses=[plain, ranked]),
             Mover(station, "moved", seed, source=inbox, target=outbox),
-            Consumer(station, "taker-1", seed, address=plain, gives_back=0.02),
+            Consumer(station, "taker-1", seed, address=plain, gives_back=gives_back),
             Consumer(station, "taker-2", seed, address=plain, pause_s=0.001),
-            Consumer(station, "ranking", seed, address=ranked, gives_back=0.02),
+            Consumer(station, "ranking", seed, address=ranked, gives_back=gives_back),
             Consumer(station, "outward", seed, address=outbox),
         ]
         self.drains = [

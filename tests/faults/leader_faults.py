@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from tests.faults.crashes import GIVES_BACK
 from tests.faults.failover import (
     GRACE_MS,
     IN_COPY,
@@ -173,16 +174,21 @@ async def killed_while_it_takes_over(scene: Scene) -> AsyncIterator[bool]:
 
 @dataclass(frozen=True)
 class Letter:
-    """A fault of F17 by its letter, in a group of `size` members."""
+    """A fault of F17 by its letter, in a group of `size` members.
+
+    `gives_back` is the share of messages that some consumers release.
+    """
 
     words: str
     fault: LeaderFault
     size: int = 2
+    gives_back: float = GIVES_BACK
 
 
 LETTERS: Final[dict[str, Letter]] = {
     "a": Letter("the leader of a group is killed", killed),
-    "b": Letter("... is told to stop", told_to_stop),
+    # a regular stop forgets that a released message was delivered (P6 in docs/reliability.md)
+    "b": Letter("... is told to stop", told_to_stop, gives_back=0.0),
     "c": Letter("... is stopped for a while, idle, in a transaction, in a COPY", stopped),
     "d": Letter("... is cut from the database, not from its clients", cut_from_database),
     "e": Letter("... loses one of its two sessions", session_lost),

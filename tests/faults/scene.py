@@ -68,9 +68,12 @@ class Scene:
     cannot lead now, `cycle` the number of the cycle.
     """
 
-    def __init__(self, plan: Plan, server: postgres.Server, *, size: int) -> None:
+    def __init__(
+        self, plan: Plan, server: postgres.Server, *, size: int, gives_back: float
+    ) -> None:
         self.plan: Final = plan
         self.size: Final = size
+        self._gives_back: Final = gives_back
         self.chosen: Final = random.Random(plan.seed)
         self.lag: Final = Lag()
         self._server: Final = server
@@ -104,7 +107,8 @@ class Scene:
             door = PortProxy(member.port)
             self.doors[member] = await self._stack.enter_async_context(door)
         ports = [door.port for door in self.doors.values()]
-        self.load = MixedLoad(self.plan, GroupStation(Recorder(), ports, self.chosen))
+        station = GroupStation(Recorder(), ports, self.chosen)
+        self.load = MixedLoad(self.plan, station, gives_back=self._gives_back)
         await self.load.subscribe(self.leader.port)
         self.working = [asyncio.create_task(worker.work()) for worker in self.load.workers]
         self._tasks.extend([*self.working, asyncio.create_task(self.lag.watch())])

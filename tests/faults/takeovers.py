@@ -60,7 +60,9 @@ class Takeovers:
         self._plan: Final = plan
         self._name: Final = f"F17{name}"
         self._letter: Final[Letter] = LETTERS[name]
-        self._scene: Final = Scene(plan, server, size=self._letter.size)
+        self._scene: Final = Scene(
+            plan, server, size=self._letter.size, gives_back=self._letter.gives_back
+        )
         self._report: Final = Report()
         self._took_ms: Final[list[float]] = []
         self._heard_ms: Final[list[float]] = []

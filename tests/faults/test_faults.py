@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.faults.catalogue import FAULTS
+from tests.faults.catalogue import FAULTS, named
 from tests.faults.plan import Impossible, Plan
 from tests.faults.server import Place
 
@@ -35,3 +35,18 @@ async def test_a_broker_that_keeps_nothing_is_found_out(tmp_path: Path) -> None:
     plan = Plan(place=Place(tmp_path, store="memory"), cycles=1)
     report = await FAULTS["F1"].fault(plan)
     assert any("lost" in problem for problem in report.problems)
+
+
+NAMES = [
+    pytest.param("F1", ["F1"], id="one fault, not those that begin like it"),
+    pytest.param("F9", ["F9"], id="a fault that has a variant"),
+    pytest.param("F17", [f"F17{letter}" for letter in "abcdefghi"], id="all letters"),
+    pytest.param("F17c", ["F17c"], id="one letter"),
+    pytest.param("F", [], id="a beginning"),
+    pytest.param("F99", [], id="no fault"),
+]
+
+
+@pytest.mark.parametrize(("name", "meant"), NAMES)
+def test_a_name_means(name: str, meant: list[str]) -> None:
+    assert named(name) == meant

@@ -30,6 +30,10 @@ ROW_O: Final = (
     f"{FAULTS}_sessions.py::"
     "test_a_leader_that_loses_the_lock_in_a_session_that_lives_commits_nothing"
 )
+ROW_P: Final = (
+    f"{FAULTS}_databases.py::"
+    "test_a_leader_that_is_cut_off_together_with_the_old_primary_says_nothing_more"
+)
 """Tests of rows of F17, with real brokers and databases."""
 
 TENURE_OFF: Final = Mutation(
@@ -57,6 +61,7 @@ CONTROLS: Final = (
         LEADING,
     ),
     Control(TENURE_OFF, ROW_D),
+    Control(TENURE_OFF, ROW_P),
     Control(
         EPOCH_OFF,
         STORE,
