@@ -133,21 +133,23 @@ class Members:
             await stands_by(standby)
         return [leader, *standbys]
 
-    async def add(self, name: str, url: str = "") -> Server:
+    async def add(self, name: str, url: str = "", *, bind: str = "127.0.0.1") -> Server:
         """Return a member that is not started yet. With a URL, it has no proxy."""
         proxy = Proxy(self._server)
         if not url:
             await proxy.listen(0)
             url = proxy.url(self._database)
-        made = self._member(name, url)
+        made = self._member(name, url, bind)
         self.sessions[made] = proxy
         return made
 
-    def _member(self, name: str, url: str) -> Server:
+    def _member(self, name: str, url: str, bind: str) -> Server:
         folder = self._folder / name
         folder.mkdir()
         port, http = free_port(), free_port()
-        settings = f"""hold_ms = {self._hold_ms}
+        settings = f"""bind = "{bind}"
+allow_anonymous = true
+hold_ms = {self._hold_ms}
 [ha]
 enabled = true
 name = "{name}"

@@ -44,8 +44,9 @@ class CutProxy:
         await self.listen(0)
         return self
 
-    async def listen(self, port: int) -> None:
-        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", port)
+    async def listen(self, port: int, *, host: str = "127.0.0.1") -> None:
+        """Listen on a port of an address of this machine; 0 is any port."""
+        self._listener = await asyncio.start_server(self._serve, host, port)
 
     async def __aexit__(self, *_: object) -> None:
         self.refuse()
@@ -129,14 +130,15 @@ class CutProxy:
 
 
 class PortProxy(CutProxy):
-    """A proxy of a port of this machine, for instance between clients and a broker."""
+    """A proxy of a port, for instance between clients and a broker."""
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, *, host: str = "127.0.0.1") -> None:
         super().__init__()
         self._target: Final = target
+        self._host: Final = host
 
     async def reach(self) -> Streams:
-        return await asyncio.open_connection("127.0.0.1", self._target)
+        return await asyncio.open_connection(self._host, self._target)
 
 
 async def _some(reader: asyncio.StreamReader) -> bytes:

@@ -52,8 +52,9 @@ class Proxy(CutProxy):
         self.hold_behind = b""
         self.held_one: Final = asyncio.Event()
 
-    def url(self, database: str) -> str:
-        return self._server.url(database, host=f"127.0.0.1:{self.port}")
+    def url(self, database: str, *, host: str = "127.0.0.1") -> str:
+        """Return the URL of a database; `host` is the address on which this proxy listens."""
+        return self._server.url(database, host=f"{host}:{self.port}")
 
     async def reach(self) -> Streams:
         return await asyncio.open_unix_connection(self._server.socket)
