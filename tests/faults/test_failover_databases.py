@@ -40,7 +40,7 @@ ENDED = (ConnectionError, asyncio.IncompleteReadError)
 ENDLESS = 10_000_000
 """Number of messages that no test sends."""
 
-AWAY_S = 2.5
+AWAY_S = 1.5
 """Seconds for which the database does not answer: more than a leader may be silent."""
 
 HANGS = """

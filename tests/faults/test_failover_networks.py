@@ -11,7 +11,6 @@ import pytest
 
 from tests.faults.failover import (
     LONG_HOLD_MS,
-    PATIENCE_S,
     SILENCE_MS,
     Members,
     everything_is_there,
@@ -100,10 +99,9 @@ async def test_a_leader_without_its_cable_to_the_clients_stays_the_leader(
         await producer.run(200)
         net.pull(TO_CLIENTS)
         producer.send()
-    silent_s = time.monotonic()
-    async with asyncio.timeout(PATIENCE_S):
-        while time.monotonic() - silent_s < SILENCE_MS / 1000:
-            assert await apart.pair.lock_holder() == "one"
+    pulled_s = time.monotonic()
+    while time.monotonic() - pulled_s < SILENCE_MS / 1000:
+        assert await apart.pair.lock_holder() == "one"
     assert apart.standby.stands_by.is_set()
     await apart.leader.kill()
     await apart.standby.ready()
