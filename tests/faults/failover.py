@@ -46,7 +46,7 @@ MEMBER: Final = b"jms-broker/"
 
 IN_TRANSACTION: Final = b"BEGIN; "
 IN_COPY: Final = b"COPY "
-"""What a leader sends when a transaction begins, and when a COPY does."""
+"""Beginnings of a transaction and of a COPY, as a leader sends them."""
 
 LOOK_S: Final = 0.01
 

@@ -42,7 +42,7 @@ GRACE_S: Final = GRACE_MS / 1000
 
 AT_RANDOM: Final = b""
 STAGES: Final = (AT_RANDOM, IN_TRANSACTION, IN_COPY)
-"""What a leader that is stopped has sent last."""
+"""The last bytes that a leader has sent when it is stopped."""
 
 STAGE_S: Final = 10.0
 """Seconds after which a leader that does not get to a stage is stopped where it is."""

@@ -23,7 +23,7 @@ READY: Final = b"Z\0\0\0\x05I"
 
 
 class Session:
-    """What is known of one session through a proxy: its name, and whether it awaits an answer.
+    """The state of one session through a proxy: its name, and whether it awaits an answer.
 
     If it `is_paused`, requests of the client wait, and it sees no answers.
     """
