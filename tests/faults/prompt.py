@@ -12,6 +12,10 @@ from tests.support.frames import attach_receiver, attach_sender, flow, message
 from tests.support.socket_client import SocketClient
 
 CREDIT: Final = 2**20
+PACE_S: Final = 0.01
+"""Seconds between two messages: a broker that waits for a commit grants no more credit, and what
+there is must last for some seconds."""
+
 QUIET_S: Final = 1.0
 """Seconds without a frame after which the broker counts as silent."""
 
@@ -47,6 +51,7 @@ class PromptClient:
         try:
             while True:
                 await asyncio.wait_for(self._round(), quiet_s)
+                await asyncio.sleep(PACE_S)
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
             return
 

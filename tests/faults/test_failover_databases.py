@@ -228,7 +228,7 @@ async def test_a_leader_that_is_cut_off_together_with_the_old_primary_says_nothi
                 prompt = PromptClient(client)
                 await prompt.attach("prompt")
                 working = asyncio.create_task(prompt.run_until_silent())
-                await until(lambda: prompt.rounds >= 100)
+                await until(lambda: prompt.rounds >= 20)
                 following.lose()
                 cut_s = time.monotonic()
                 await asyncio.to_thread(replica.promote)

@@ -79,7 +79,7 @@ async def test_a_leader_without_its_cable_to_the_database_says_nothing_more(
         prompt = PromptClient(client)
         await prompt.attach("prompt")
         working = asyncio.create_task(prompt.run_until_silent())
-        await until(lambda: prompt.rounds >= 100)
+        await until(lambda: prompt.rounds >= 20)
         net.pull(TO_DATABASE)
         cut_s = time.monotonic()
         await apart.standby.ready()

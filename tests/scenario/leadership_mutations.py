@@ -48,6 +48,12 @@ EPOCH_OFF: Final = Mutation(
     "WHEN value = {{number}} - 1 AND epoch = {{epoch}} THEN",
     "WHEN epoch = epoch OR epoch = {{epoch}} THEN",
 )
+SYNC_REP_OFF: Final = Mutation(
+    "a wait for a standby server counts as proof that the broker leads",
+    "storage/sql/postgresql/leadership.py",
+    "coalesce(wait_event, '') <> 'SyncRep'",
+    "true",
+)
 NAMES_OFF: Final = Mutation(
     "a pair of databases without replication is accepted",
     "storage/sql/postgresql/postgres.py",
@@ -67,15 +73,8 @@ CONTROLS: Final = (
         STORE,
     ),
     Control(EPOCH_OFF, ROW_O),
-    Control(
-        Mutation(
-            "a wait for a standby server counts as proof that the broker leads",
-            "storage/sql/postgresql/leadership.py",
-            "coalesce(wait_event, '') <> 'SyncRep'",
-            "true",
-        ),
-        LEADERSHIP,
-    ),
+    Control(SYNC_REP_OFF, LEADERSHIP),
+    Control(SYNC_REP_OFF, ROW_P),
     Control(
         Mutation(
             "a standby does not look what has changed before it leads",
