@@ -11,6 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
+from typer.testing import CliRunner
+
+from broker.cli.application import application
 from storage.sql.postgresql.leadership import member_name
 from storage.sql.postgresql.lock import HOLDER
 from tests.faults.client import Client
@@ -183,6 +186,21 @@ port = {http}
                     if is_accepted(await (await sender.send(encoded("probe.0", b"", 4)))):
                         return member
         return None
+
+    async def hand_over(self, leader: Server) -> str:
+        """Have another member lead, as an operator does; return what the command has printed.
+
+        The leader is asked before until it knows where another member is.
+        """
+        async with asyncio.timeout(PATIENCE_S):
+            while (await asyncio.to_thread(self._cluster, leader, "list")).count("amqp://") < 2:
+                pass
+        return await asyncio.to_thread(self._cluster, leader, "switch")
+
+    def _cluster(self, leader: Server, *arguments: str) -> str:
+        """Return what a command prints that asks the leader, by HTTP."""
+        asked = ["cluster", *arguments, "--url", self.http[leader]]
+        return CliRunner().invoke(application, asked, catch_exceptions=False).stdout
 
     async def note_commits(self) -> None:
         """Have the database note all commits from now on."""

@@ -172,6 +172,17 @@ async def killed_while_it_takes_over(scene: Scene) -> AsyncIterator[bool]:
         await member.launch()
 
 
+@asynccontextmanager
+async def handed_over(scene: Scene) -> AsyncIterator[bool]:
+    """F17m: have another member lead, by a command."""
+    leader = scene.leader
+    scene.strike(leader)
+    printed = await scene.group.hand_over(leader)
+    if not printed.endswith(" takes over\n"):
+        raise RuntimeError(f"the leader did not hand over: {printed!r}")
+    yield MOVES
+
+
 @dataclass(frozen=True)
 class Letter:
     """A fault of F17 by its letter, in a group of `size` members.
@@ -196,4 +207,5 @@ LETTERS: Final[dict[str, Letter]] = {
     "g": Letter("all members of a group start at once", started_at_once),
     "h": Letter("two of three members of a group are killed", two_killed, size=3),
     "i": Letter("a standby is killed while it takes over", killed_while_it_takes_over, size=3),
+    "m": Letter("the leader hands over to another member", handed_over, gives_back=0.0),
 }

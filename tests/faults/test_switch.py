@@ -8,20 +8,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from broker.amqp.performatives import Close
-from broker.cli.application import application
 from tests.conformance.frames import Disposition, Transfer, frame, read_frame
-from tests.faults.failover import Pair
+from tests.faults.failover import BUSY_MS, Members, stands_by
 from tests.faults.producer import Producer, drained
 from tests.faults.server import Server
 from tests.support import postgres
 from tests.support.frames import attach_receiver, body_of, flow, header_of
 from tests.support.socket_client import SocketClient
-
-BUSY_MS = 3000
-"""Milliseconds by which another program of the machine may delay anything here."""
 
 SWITCH_MS = 1000
 
@@ -39,28 +34,17 @@ def database(server: postgres.Server) -> str:
 
 
 @pytest.fixture
-async def pair(tmp_path: Path, server: postgres.Server, database: str) -> AsyncIterator[Pair]:
-    async with Pair(tmp_path, server, database) as made:
+async def members(tmp_path: Path, server: postgres.Server, database: str) -> AsyncIterator[Members]:
+    async with Members(tmp_path, server, database) as made:
         yield made
 
 
-def cluster(pair: Pair, leader: Server, *arguments: str) -> Result:
-    """Return what the command has done, by HTTP."""
-    return CliRunner().invoke(application, ["cluster", *arguments, "--url", pair.http[leader]])
-
-
-async def switch(pair: Pair, leader: Server, standby: Server) -> None:
-    """Have `standby` lead once the leader knows that it is up."""
-    async with asyncio.timeout(20):
-        # the leader asks every second which members are up
-        while len((await asyncio.to_thread(cluster, pair, leader, "list")).stdout.split("\n")) < 4:
-            pass
-    done = await asyncio.to_thread(cluster, pair, leader, "switch")
-    heir = standby.place.folder.name
-    assert (done.exit_code, done.stdout) == (0, f"{heir} takes over\n"), done.stderr
+async def switch(members: Members, leader: Server, standby: Server) -> None:
+    """Have `standby` lead."""
+    printed = await members.hand_over(leader)
+    assert printed == f"{standby.place.folder.name} takes over\n"
     await standby.ready()
-    async with asyncio.timeout(20):
-        await leader.stands_by.wait()
+    await stands_by(leader)
 
 
 async def consumed(port: int, address: str, count: int) -> list[int]:
@@ -85,8 +69,8 @@ async def consumed(port: int, address: str, count: int) -> list[int]:
 
 
 @pytest.mark.requirement("PRD-03")
-async def test_a_member_takes_over_when_an_operator_says_so(pair: Pair) -> None:
-    leader, standby = await pair.start()
+async def test_a_member_takes_over_when_an_operator_says_so(members: Members) -> None:
+    leader, standby = await members.start()
     accepted: list[int] = []
     seen: list[int] = []
     for first in (0, 1000):
@@ -97,7 +81,7 @@ async def test_a_member_takes_over_when_an_operator_says_so(pair: Pair) -> None:
             accepted += producer.accepted
             seen += await consumed(leader.port, "q", 40)
             began = time.monotonic()
-            switching = asyncio.create_task(switch(pair, leader, standby))
+            switching = asyncio.create_task(switch(members, leader, standby))
             while not isinstance(body := read_frame(await client.frame()).body, Close):
                 pass
             assert body.error is not None
@@ -109,13 +93,13 @@ async def test_a_member_takes_over_when_an_operator_says_so(pair: Pair) -> None:
     seen += await drained(leader.port, "q", len(accepted) - len(seen))
     assert set(accepted) <= set(seen), "an accepted message is lost"
     assert seen == sorted(set(seen)), "order, and each once"
-    await pair.check_commits()
+    await members.check_commits()
 
 
 async def test_a_member_of_an_older_version_that_meets_a_newer_store_ends(
-    pair: Pair, server: postgres.Server, database: str
+    members: Members, server: postgres.Server, database: str
 ) -> None:
-    leader, standby = await pair.start()
+    leader, standby = await members.start()
     await server.sql("UPDATE alembic_version SET version_num = '9999'", database=database)
     await leader.kill()
     assert await standby.wait() == 1
