@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from tests.faults.producer import Producer
 from tests.faults.prompt import PromptClient
 from tests.faults.server import NotReady, strace, why_no_strace
 from tests.support import postgres
+from tests.support.ports import free_port
 from tests.support.postgres import Server
 from tests.support.postgres_proxy import Proxy
 from tests.support.postgres_replica import (
@@ -47,6 +49,9 @@ HANGS = """
 SELECT FROM pg_stat_activity WHERE application_name LIKE 'jms-broker/%' AND wait_event = 'SyncRep'
 """
 """Sessions of members that wait for a standby server."""
+
+IN_PLACE = "was promoted in place of"
+"""A part of the notice that another server takes changes, too."""
 
 WAITS = f"{HANGS} AND clock_timestamp() - state_change > interval '{AWAY_S} s'"
 
@@ -182,17 +187,35 @@ def split() -> Iterator[Split]:
 @pytest.mark.requirement("PRD-03")
 @pytest.mark.usefixtures("primary")
 async def test_an_old_primary_that_comes_back_gets_no_leader(split: Split, tmp_path: Path) -> None:
-    """It waits for a standby server, as it must: a broker that finds it first never leads."""
+    """It waits for a standby server, as it must: a broker that finds only that one never leads."""
     await set_followers(split.old, ANY)
+    place, _, name = split.old.url(split.database).rpartition("/")
     async with Members(tmp_path, split.promoted, split.database) as pair:
         leader = await pair.add("one", split.promoted.url(split.database))
-        other = await pair.add("two", url_of_both(split.old, split.promoted, split.database))
+        other = await pair.add("two", f"{place},127.0.0.1:{free_port()}/{name}")
         await leader.launch()
         await other.launch()
         await leader.ready()
         await says(split.old, HANGS)
         assert not other.leads
         assert await pair.accepting() is leader
+
+
+@pytest.mark.requirement("PRD-03")
+@pytest.mark.usefixtures("primary")
+async def test_of_two_databases_that_take_changes_the_promoted_one_is_used(
+    split: Split, tmp_path: Path
+) -> None:
+    await set_followers(split.old, ANY)
+    await set_followers(split.promoted, ANY)
+    both = url_of_both(split.old, split.promoted, split.database)
+    with closing(LogReceiver(split.promoted)):
+        await is_followed(split.promoted)
+        async with Members(tmp_path, split.promoted, split.database) as pair:
+            leader, _ = await pair.start(urls=(split.promoted.url(split.database), both))
+            assert await pair.accepting() is leader
+            assert any(IN_PLACE in line for line in pair.members[1].lines)
+    await set_followers(split.promoted, "")
 
 
 @pytest.mark.requirement("PRD-03")
