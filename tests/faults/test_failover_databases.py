@@ -141,7 +141,7 @@ async def test_a_standby_database_that_is_promoted_has_everything(
     replica = Replica(primary, followers=ANY)
     await set_followers(primary, ANY)
     await is_followed(primary)
-    both = url_of_both(primary, replica, database)
+    both = url_of_both(replica, primary, database)  # the first one takes no changes at first
     pair = Members(tmp_path, primary, database, silence_ms=SHORT_MS, grace_ms=30_000)
     async with pair:
         leader, _ = await pair.start(urls=[both, both])

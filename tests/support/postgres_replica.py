@@ -102,7 +102,7 @@ async def is_followed(server: Server) -> None:
 
 
 def url_of_both(first: Server, second: Server, database: str) -> str:
-    """Return the URL of a database on two servers, of which a client takes the one that writes."""
+    """Return the URL of a database on two servers."""
     other = second.url(database).rpartition("@")[2].partition("/")[0]
     place, _, name = first.url(database).rpartition("/")
-    return f"{place},{other}/{name}?target_session_attrs=read-write"
+    return f"{place},{other}/{name}"
