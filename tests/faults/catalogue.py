@@ -48,7 +48,7 @@ FAULTS: Final[dict[str, Entry]] = {
     "F14": Entry("discharges whose answer does not arrive", cutting.discharges_cut_off, 4, 100),
     "F15": Entry("PostgreSQL is lost and comes back", database.database_lost, 4, 100),
     **{
-        f"F17{name}": Entry(letter.words, takeovers.fault_of(name), 0, 50)
+        f"F17{name}": Entry(letter.words, takeovers.fault_of(name), 0, letter.many)
         for name, letter in LETTERS.items()
     },
     "F21": Entry("SIGTERM", stopping.told_to_stop, 3, 45),

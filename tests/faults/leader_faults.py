@@ -187,13 +187,15 @@ async def handed_over(scene: Scene) -> AsyncIterator[bool]:
 class Letter:
     """A fault of F17 by its letter, in a group of `size` members.
 
-    `gives_back` is the share of messages that some consumers release.
+    `gives_back` is the share of messages that some consumers release; `many` are the cycles of
+    `make faults`.
     """
 
     words: str
     fault: LeaderFault
     size: int = 2
     gives_back: float = GIVES_BACK
+    many: int = 50
 
 
 LETTERS: Final[dict[str, Letter]] = {
@@ -207,5 +209,5 @@ LETTERS: Final[dict[str, Letter]] = {
     "g": Letter("all members of a group start at once", started_at_once),
     "h": Letter("two of three members of a group are killed", two_killed, size=3),
     "i": Letter("a standby is killed while it takes over", killed_while_it_takes_over, size=3),
-    "m": Letter("the leader hands over to another member", handed_over, gives_back=0.0),
+    "m": Letter("the leader hands over to another member", handed_over, gives_back=0.0, many=100),
 }
