@@ -51,6 +51,7 @@ class Leading:
         self._members: Final = members
         self._lost: Final = lost
         self._asking: asyncio.Task[None] | None = None
+        self._is_over: Final = asyncio.Event()
         self._frozen_since_ms = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -65,16 +66,19 @@ class Leading:
     async def _ask(self, group: BrokerGroup) -> None:
         """Ask now and then which members there are."""
         with suppress(StoreError):  # a store that has failed is reported by others
-            while True:
-                await asyncio.sleep(MEMBERS_S)
+            while not await self._is_over_within(MEMBERS_S):
                 group.know(await self._members())
 
+    async def _is_over_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._is_over.wait(), seconds)
+        return self._is_over.is_set()
+
     def stop(self) -> None:
-        """Watch no longer."""
+        """Watch no longer. A question under way is not cancelled: that would end the session."""
+        self._is_over.set()
         if self._timer is not None:
             self._timer.cancel()
-        if self._asking is not None:
-            self._asking.cancel()
 
     def _look(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)

@@ -53,6 +53,9 @@ RETRY_PAUSE_S: Final = 0.2
 SLOW_S: Final = 1.0
 """Seconds after which an unfinished commit means that the database is away."""
 
+CLOSE_S: Final = 1.0
+"""Maximum seconds for which a close waits for the work under way."""
+
 PLENTY: Final = 2**62
 """Free bytes that are assumed on the disk of the database, which this machine cannot ask for."""
 
@@ -239,7 +242,9 @@ class PostgresStore(SqlStore):
         session = self._session
         if session is None:
             return
-        if self._failure is not None or self._turn.locked():
+        # not cancelled: a question that is cancelled would end the session
+        has_turn = self._failure is None and await self._has_turn()
+        if not has_turn:
             session.drop()  # work may wait for a database that is away
         is_loaded = self._asking is not None
         tasks = [task for task in (self._returning, self._asking) if task is not None]
@@ -255,6 +260,14 @@ class PostgresStore(SqlStore):
             raise self._fail(error) from None
         finally:
             session.drop()
+            if has_turn:
+                self._turn.release()
+
+    async def _has_turn(self) -> bool:
+        """Return whether the work under way has ended, soon enough for a stop."""
+        with suppress(TimeoutError):
+            return await asyncio.wait_for(self._turn.acquire(), CLOSE_S)
+        return False
 
     def _leave(self, connection: Connection) -> None:
         contents.set_mark(connection, IN_USE, 0)

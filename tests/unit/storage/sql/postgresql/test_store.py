@@ -30,6 +30,8 @@ from tests.unit.storage.test_batch import stored
 
 OF_BROKERS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'jms-broker%'"
 
+SLOW = "SELECT count(*) FROM pg_sleep(0.2)"
+
 
 @pytest.fixture
 def server() -> Server:
@@ -116,6 +118,23 @@ async def test_what_was_committed_is_there_after_a_restart(server: Server, datab
     killed = await opened(url)
     assert await killed.delivered() == {"q": 30}
     await killed.close()
+
+
+async def test_a_close_waits_for_the_question_under_way(server: Server, database: str) -> None:
+    """Otherwise it would end the session, and the next start would find that there was no close."""
+    url = server.url(database)
+    store = await opened(url)
+    batch = batch_of(1)
+    batch.add_node(StoredNode(address="q", kind="queue"))
+    batch.mark_delivered("q", 10)
+    await store.commit(batch)
+    asking = asyncio.create_task(store._run(lambda core: core.exec_driver_sql(SLOW).scalar()))
+    await until(store._turn.locked)
+    await store.close()
+    await asking
+    again = await opened(url)
+    assert await again.delivered() == {}
+    await again.close()
 
 
 async def test_migrations_make_the_tables(server: Server, database: str) -> None:
