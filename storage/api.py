@@ -135,11 +135,14 @@ class Store:
         raise StoreError(f"the store {self.name} cannot be handed over to {member}")
 
     async def members(self) -> list[StoredMember]:
-        """Return the brokers of the group that are up, this one among them; none without a group.
+        """Return the brokers of the group by their names, this one among them; [] without a group.
 
         Also of a store that another broker of the group has.
         """
         return []
+
+    async def forget_member(self, name: str) -> None:
+        """Delete what is known of a broker that is no more a member of the group."""
 
     def proof_us(self) -> int:
         """Return the last moment, in µs of the steady clock, of which it is proved that it leads.

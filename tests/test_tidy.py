@@ -300,7 +300,6 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/drain.py": "tests/interop/test_qpid_proton_drain.py",
     "broker/cli/log_level.py": "tests/interop/test_command_line_audit.py",
     "broker/cli/cluster.py": "tests/faults/test_switch.py",
-    "storage/sql/postgresql/commit_watch.py": "tests/unit/storage/sql/postgresql/test_store.py",
     "storage/sql/postgresql/heir.py": "tests/unit/storage/sql/postgresql/test_leadership.py",
     "broker/cli/logins.py": "tests/interop/test_command_line_users.py",
     "broker/cli/transactions.py": "tests/interop/test_command_line_transactions.py",

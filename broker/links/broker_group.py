@@ -52,7 +52,7 @@ class BrokerGroup:
     """The group as its member `name`, this broker, sees it.
 
     `leads` is whether this broker leads. `leader` is the name of another one that does, empty if
-    none does. `members` are the brokers of the group that are up, this one among them. `heir` is
+    none does. `members` are the brokers of the group, this one among them. `heir` is
     the name of the one to which this broker hands over, which `hand_over` begins. If it `prefers`,
     this broker hands over to none by itself.
     """
@@ -96,7 +96,7 @@ class BrokerGroup:
                 peer.go_on(peer.container.clock.now_ms())
 
     def know(self, members: Sequence[StoredMember]) -> None:
-        """Note which members are up; hand over to one that is preferred to this broker."""
+        """Note which members there are; hand over to one that is preferred to this broker."""
         self.members = members
         if self.hand_over is None or self.heir or self.prefers:
             return
@@ -110,14 +110,16 @@ class BrokerGroup:
         """Return properties for the open to a client of a listener of that kind.
 
         The client replaces its addresses by these: the leader's, which is this broker, is first.
+        Members that are not up now may be when they are needed. If no other is known, the client
+        keeps its own addresses.
         """
-        own_first = sorted(self.members, key=lambda member: member.name != self.name)
+        ranked = sorted(
+            self.members, key=lambda member: (member.name != self.name, not member.is_up)
+        )
         servers = [
-            _server(kind, member.addresses[kind])
-            for member in own_first
-            if kind in member.addresses
+            _server(kind, member.addresses[kind]) for member in ranked if kind in member.addresses
         ]
-        return {FAILOVER_SERVER_LIST: servers} if servers else {}
+        return {FAILOVER_SERVER_LIST: servers} if len(servers) > 1 else {}
 
     # -- clients of a standby
 

@@ -48,6 +48,7 @@ ACTIONS: Final = {
     (SETTINGS, "SET-LOG-LEVEL"): "log.level-changed",
     (LOGIN_SOURCE, "DELETE"): "login.failures-forgotten",
     (MEMBER, "SWITCH"): "member.switched",
+    (MEMBER, "DELETE"): "member.forgotten",
     (TOKEN, "CREATE"): "token.created",
     (TOKEN, "DELETE"): "token.revoked",
     ("backup", "CREATE"): "backup.started",

@@ -145,7 +145,7 @@ class Management(Service):
         if accounts is not None:
             entities += _entities_of_logins(container, accounts, api_tokens)
         if settings is not None:
-            entities += [Configuration(settings), DrainEntity(container), Members(container.group)]
+            entities += [Configuration(settings), DrainEntity(container)]
         if spawn is not None:
             context = AclContext(logins=accounts, listeners=listeners)
             entities += [AclEntity(container, context), RoleEntity(container)]
@@ -399,6 +399,7 @@ def _entities_of_store(container: Container, store: Store, spawn: Spawn) -> list
         *(Stores(store, router), DamagedMessages(store)),
         Backups(store, spawn, container.audit),
         Overview(container, store),
+        Members(container.group, store),
         Events(store, router.prefixes),
         Sinks(router, container.journal, store),
     ]

@@ -1,9 +1,10 @@
-"""The members of the broker's group: list them, and let another one lead."""
+"""The members of the broker's group: list them, let another one lead, forget one that is gone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from broker.links.broker_group import BrokerGroup
@@ -12,7 +13,8 @@ from broker.management.later import Later
 from broker.management.listing import Listing, list_of
 from broker.management.page import read_page
 from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
-from broker.management.response import ACCEPTED, Response
+from broker.management.response import ACCEPTED, NO_CONTENT, Response
+from storage.api import Store
 from storage.members import StoredMember
 
 MEMBER: Final = "member"
@@ -20,14 +22,18 @@ MEMBER: Final = "member"
 
 @dataclass(frozen=True, kw_only=True)
 class MemberRecord(EntityRecord):
-    """A member that is up. `leads` is true of one of them, `urls` are where clients reach it."""
+    """A member. `leads` is true of one of them, `up` of those that run now.
+
+    `urls` are where clients reach it.
+    """
 
     leads: bool
+    up: bool
     urls: list[str]
 
 
 class Members(Entity):
-    """The members of the group that are up, as of a second ago; none without a group.
+    """The members of the group, as of a second ago; none without a group.
 
     The leader alone answers such requests.
     """
@@ -36,11 +42,12 @@ class Members(Entity):
     part = "config"
     attributes = attributes_of(MemberRecord)
 
-    def __init__(self, group: BrokerGroup | None) -> None:
+    def __init__(self, group: BrokerGroup | None, store: Store) -> None:
         self._group: Final = group
+        self._store: Final = store
 
     def operations(self) -> Mapping[str, Operation]:
-        return {"READ": self._read, "SWITCH": self._switch}
+        return {"READ": self._read, "SWITCH": self._switch, "DELETE": self._delete}
 
     def query(self, request: Request) -> Response:
         page = read_page(request, self.attributes)
@@ -64,8 +71,23 @@ class Members(Entity):
         request.only()
         found = self._records().get(request.subject())
         if found is None:
-            raise _not_up(request.subject())
+            raise _unknown(request.subject())
         return Response(body=found.as_map())
+
+    def _delete(self, request: Request, caller: Caller) -> Later:  # noqa: ARG002
+        """Forget a member that is not up: clients are no longer told its addresses."""
+        request.only()
+        name = request.subject()
+        found = self._records().get(name)
+        if found is None:
+            raise _unknown(name)
+        if found.up:
+            raise Refused(CONFLICT, f"{name} is up: stop it first")
+        return Later(partial(self._forget, name))
+
+    async def _forget(self, name: str) -> Response:
+        await self._store.forget_member(name)
+        return Response(status=NO_CONTENT, description="No Content")
 
     def _switch(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Hand over to a member, or to the first other one if `name` is empty, and stand by."""
@@ -73,12 +95,14 @@ class Members(Entity):
         group = self._group
         if group is None or group.hand_over is None:
             raise Refused(CONFLICT, "this broker is no member of a group (set ha.enabled)")
-        others = [member.name for member in group.members if member.name != group.name]
+        others = [
+            member.name for member in group.members if member.is_up and member.name != group.name
+        ]
         wanted = request.name or ""
         if wanted == group.name:
             raise Refused(CONFLICT, f"{wanted} leads already")
         if wanted and wanted not in others:
-            raise _not_up(wanted)
+            raise Refused(NOT_FOUND, f"no member {wanted:.50} of the group is up")
         if not others:
             raise Refused(CONFLICT, "no other member of the group is up")
         group.heir = wanted or others[0]
@@ -93,6 +117,7 @@ def _record(member: StoredMember, leader: str) -> MemberRecord:
         identity=member.name,
         type=MEMBER,
         leads=member.name == leader,
+        up=member.is_up,
         urls=urls,
     )
 
@@ -101,5 +126,5 @@ def _authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _not_up(name: str) -> Refused:
-    return Refused(NOT_FOUND, f"no member {name:.50} of the group is up")
+def _unknown(name: str) -> Refused:
+    return Refused(NOT_FOUND, f"no member {name:.50} of the group is known")

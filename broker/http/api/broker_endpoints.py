@@ -47,8 +47,7 @@ from broker.management.stores import QUARANTINED, STORE, QuarantinedRecord, Stor
 
 def broker_endpoints(jobs: Jobs) -> list[Endpoint]:
     """Return the endpoints of the broker; the progress of `jobs` is a part of its state."""
-    members = (MEMBERS.listing(), MEMBERS.reading())
-    return [*_state(jobs), *members, *_configuration(), *_definitions(), *_stores(), *_records()]
+    return [*_state(jobs), *_members(), *_configuration(), *_definitions(), *_stores(), *_records()]
 
 
 def _state(jobs: Jobs) -> list[Endpoint]:
@@ -99,6 +98,14 @@ def _state(jobs: Jobs) -> list[Endpoint]:
             ),
             media_types=(MEDIA_TYPE,),
         ),
+    ]
+
+
+def _members() -> list[Endpoint]:
+    return [
+        MEMBERS.listing(),
+        MEMBERS.reading(),
+        MEMBERS.removal("DELETE", "Forget a member that is not up: clients are not sent there"),
     ]
 
 

@@ -50,17 +50,25 @@ def announce(connection: Connection, group: Group) -> bool:
 
 
 def members(connection: Connection) -> list[StoredMember]:
-    """Return the members that are up, ordered by name, with the addresses that are known."""
-    names = sorted(connection.execute(UP).scalars())
-    found: dict[str, dict[str, tuple[str, int]]] = {name: {} for name in names}
+    """Return all members that are up or have an address, ordered by name."""
+    up = set(connection.execute(UP).scalars())
+    found: dict[str, dict[str, tuple[str, int]]] = {name: {} for name in up}
+    wishing: set[str] = set()
     if connection.execute(HAS_TABLE).scalar():
         for name, kind, host, port in connection.execute(ADDRESSES):
-            if name in found:
-                found[name][kind] = (host, port)
+            if kind == WISH:
+                wishing.add(name)
+            else:
+                found.setdefault(name, {})[kind] = (host, port)
     return [
-        StoredMember(name, addresses, wants_to_lead=addresses.pop(WISH, None) is not None)
-        for name, addresses in found.items()
+        StoredMember(name, found[name], is_up=name in up, wants_to_lead=name in up & wishing)
+        for name in sorted(found)
     ]
+
+
+def forget(connection: Connection, name: str) -> None:
+    """Delete the addresses of a member that is no more."""
+    connection.execute(FORGET, {"name": name})
 
 
 @final

@@ -31,7 +31,7 @@ from storage.sql.postgresql.epoch import CHECK_EPOCH, COMMITS, OWNER
 from storage.sql.postgresql.heir import appoint
 from storage.sql.postgresql.leadership import PING_S, Candidate, Group, Witness
 from storage.sql.postgresql.lock import JOIN
-from storage.sql.postgresql.members import Wish, announce, members
+from storage.sql.postgresql.members import Wish, announce, forget, members
 from storage.sql.postgresql.postgres import AwayError
 from storage.sql.postgresql.session import Session, application_name
 from storage.sql.postgresql.warm import WarmSegments
@@ -170,6 +170,9 @@ class PostgresStore(SqlStore):
         if not self._is_announced:  # the leader has made the table since, perhaps
             self._is_announced = await self._run(partial(announce, group=self._group))
         return await self._run(members)
+
+    async def forget_member(self, name: str) -> None:
+        await self._run(partial(self._at_once, work=partial(forget, name=name)))
 
     def _watch_commits(self) -> None:
         """Tell from now on when a commit waits for a standby server of the database."""

@@ -17,6 +17,7 @@ from tests.support.frames import Header, frame, opening
 ONE = StoredMember("one", {"amqp": ("one.example", 5672)})
 TWO = StoredMember("two", {"amqp": ("two.example", 5673), "wss": ("two.example", 443)})
 BARE = StoredMember("bare", {"amqps": ("bare.example", 5671)})
+GONE = StoredMember("gone", {"amqp": ("gone.example", 5674)}, is_up=False)
 BEGIN = frame(Begin(next_outgoing_id=0, incoming_window=10, outgoing_window=10))
 CLOSE = frame(Close())
 
@@ -82,7 +83,7 @@ def test_a_client_is_held_until_this_broker_leads(member: Member) -> None:
     client.send_bytes(BEGIN)
     member.broker.advance(int(HOLD_MS) - 1)
     client.expect_nothing()
-    member.group.lead([ONE])
+    member.group.lead([ONE, TWO])
     member.broker.container.run_round()
     assert "failover-server-list" in client.expect(Open).properties
     client.expect(Begin)
@@ -174,17 +175,23 @@ def test_the_lead_is_handed_to_a_preferred_member(
     assert heirs == ([heir] if heir else [])
 
 
-def test_clients_of_the_leader_are_told_all_addresses_of_their_kind(member: Member) -> None:
-    member.group.lead([BARE, TWO, ONE])
-    servers = member.group.properties("amqp")["failover-server-list"]
+LISTS = [
+    # the kind of listener, the members, the hosts that a client is told, in their order
+    pytest.param("amqp", [BARE, TWO, ONE], ["one", "two"], id="this broker first"),
+    pytest.param("amqp", [GONE, ONE, TWO], ["one", "two", "gone"], id="those that are up next"),
+    pytest.param("amqp", [GONE, ONE], ["one", "gone"], id="one that may come back"),
+    # Qpid JMS would forget all other addresses that it has
+    pytest.param("amqp", [ONE], [], id="none but this one"),
+    pytest.param("ws", [ONE, TWO], [], id="none of this kind"),
+]
+
+
+@pytest.mark.parametrize(("kind", "members", "hosts"), LISTS)
+def test_clients_of_the_leader_are_told_the_addresses_of_all_members(
+    member: Member, kind: str, members: list[StoredMember], hosts: list[str]
+) -> None:
+    member.group.lead(members)
+    servers = member.group.properties(kind).get("failover-server-list", [])
     assert isinstance(servers, list)
-    assert [
-        {str(key): str(value) for key, value in each.items()}["hostname"] for each in servers
-    ] == [
-        "one.example",
-        "two.example",
-    ]
-    (only,) = member.group.properties("wss").values()
-    assert isinstance(only, list)
-    assert len(only) == 1
-    assert member.group.properties("ws") == {}
+    told = [{str(key): str(value) for key, value in each.items()}["hostname"] for each in servers]
+    assert told == [f"{host}.example" for host in hosts]

@@ -8,19 +8,33 @@ import pytest
 
 from broker.links.broker_group import BrokerGroup
 from broker.management.entity import Caller
+from broker.management.later import Later, Told
 from broker.management.members import Members
 from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
-from broker.management.response import ACCEPTED, Response
+from broker.management.response import ACCEPTED, NO_CONTENT, Response
 from broker.security.access import AccessRules
 from broker.security.identity import ADMIN, Identity
 from storage.members import StoredMember
 from tests.support.broker import Broker, entrance
+from tests.support.stores import GatedStore
 
 pytestmark = pytest.mark.requirement("OPS-02")
 
 ONE = StoredMember("one", {"amqps": ("one.example", 5671), "amqp": ("::1", 5672)})
 TWO = StoredMember("two", {})
 THREE = StoredMember("three", {})
+GONE = StoredMember("gone", {}, is_up=False)
+
+
+class RememberingStore(GatedStore):
+    """A store that remembers which members it was to forget."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forgotten: Final[list[str]] = []
+
+    async def forget_member(self, name: str) -> None:
+        self.forgotten.append(name)
 
 
 class Leader:
@@ -31,15 +45,30 @@ class Leader:
         self.group.lead([ONE, *others])
         self.group.hand_over = self._hand_over
         self.handed_over = 0
+        self.store: Final = RememberingStore()
 
     def _hand_over(self) -> None:
         self.handed_over += 1
 
     def asked(self, operation: str, name: str) -> Response:
-        return asked(Members(self.group), operation, name)
+        return asked(Members(self.group, self.store), operation, name)
+
+    async def forgotten(self, name: str) -> Response:
+        found = self.performed("DELETE", name)
+        assert isinstance(found, Later)
+        return await found.answer()
+
+    def performed(self, operation: str, name: str) -> Response | Later | Told:
+        return performed(Members(self.group, self.store), operation, name)
 
 
 def asked(members: Members, operation: str, name: str) -> Response:
+    found = performed(members, operation, name)
+    assert isinstance(found, Response)
+    return found
+
+
+def performed(members: Members, operation: str, name: str) -> Response | Later | Told:
     identity = Identity("ada", roles=frozenset({ADMIN}))
     rules = AccessRules()
     caller = Caller(
@@ -48,24 +77,24 @@ def asked(members: Members, operation: str, name: str) -> Response:
         may=lambda verb, resource: rules.decide(identity, verb, resource, entrance=entrance()),
     )
     request = Request(operation=operation, type="member", name=name)
-    found = members.operations()[operation](request, caller)
-    assert isinstance(found, Response)
-    return found
+    return members.operations()[operation](request, caller)
 
 
 def test_members_have_their_urls_and_one_of_them_leads() -> None:
-    leader = Leader(TWO)
-    rows = Members(leader.group).query(Request(operation="QUERY", type="member")).body
+    leader = Leader(TWO, GONE)
+    rows = Members(leader.group, leader.store).query(Request(operation="QUERY", type="member")).body
     assert isinstance(rows, dict)
     assert rows["results"] == [
-        ["one", "one", "member", True, ["amqp://[::1]:5672", "amqps://one.example:5671"]],
-        ["two", "two", "member", False, []],
+        ["gone", "gone", "member", False, False, []],
+        ["one", "one", "member", True, True, ["amqp://[::1]:5672", "amqps://one.example:5671"]],
+        ["two", "two", "member", False, True, []],
     ]
     assert leader.asked("READ", "two").body == {
         "name": "two",
         "identity": "two",
         "type": "member",
         "leads": False,
+        "up": True,
         "urls": [],
     }
 
@@ -79,7 +108,7 @@ HEIRS = [
 
 @pytest.mark.parametrize(("name", "heir"), HEIRS)
 def test_a_switch_hands_over_to_another_member(name: str, heir: str) -> None:
-    leader = Leader(TWO, THREE)
+    leader = Leader(GONE, TWO, THREE)
     answer = leader.asked("SWITCH", name)
     assert (answer.status, answer.body) == (ACCEPTED, {"heir": heir})
     assert (leader.group.heir, leader.handed_over) == (heir, 1)
@@ -90,6 +119,8 @@ REFUSED = [
     pytest.param([TWO], "one", CONFLICT, "one leads already", id="the leader itself"),
     pytest.param([TWO], "three", NOT_FOUND, "no member three of the group is up", id="not up"),
     pytest.param([], "", CONFLICT, "no other member of the group is up", id="alone"),
+    pytest.param([GONE], "gone", NOT_FOUND, "no member gone of the group is up", id="gone"),
+    pytest.param([GONE], "", CONFLICT, "no other member of the group is up", id="all gone"),
 ]
 
 
@@ -103,13 +134,23 @@ def test_what_cannot_lead_is_refused(
     assert (refused.value.status, leader.group.heir, leader.handed_over) == (status, "", 0)
 
 
-def test_a_member_that_is_not_up_has_no_record() -> None:
-    with pytest.raises(Refused, match="no member two of the group is up"):
+def test_an_unknown_member_has_no_record() -> None:
+    with pytest.raises(Refused, match="no member two of the group is known"):
         Leader().asked("READ", "two")
 
 
+async def test_a_member_that_is_gone_is_forgotten() -> None:
+    leader = Leader(TWO, GONE)
+    assert (await leader.forgotten("gone")).status == NO_CONTENT
+    assert leader.store.forgotten == ["gone"]
+    for name, said in (("two", "two is up"), ("three", "no member three of the group is known")):
+        with pytest.raises(Refused, match=said):
+            leader.performed("DELETE", name)
+    assert leader.store.forgotten == ["gone"]
+
+
 def test_a_broker_without_a_group_has_no_members() -> None:
-    members = Members(None)
+    members = Members(None, RememberingStore())
     body = members.query(Request(operation="QUERY", type="member")).body
     assert isinstance(body, dict)
     assert body["results"] == []

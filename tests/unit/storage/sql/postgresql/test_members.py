@@ -11,7 +11,7 @@ from storage.members import StoredMember
 from storage.sql.postgresql import members as members_module
 from storage.sql.postgresql.leadership import Group
 from storage.sql.postgresql.lock import JOIN
-from storage.sql.postgresql.members import Wish, announce
+from storage.sql.postgresql.members import Wish, announce, forget
 from storage.sql.postgresql.session import Session
 from storage.sql.postgresql.store import PostgresStore
 from tests.support import postgres
@@ -45,7 +45,7 @@ async def member(session: Session, group: Group) -> Session:
 
 
 async def known(session: Session) -> StoredMember:
-    """Return the only member that is up."""
+    """Return the only member."""
     (found,) = await session.run(members_module.members)
     return found
 
@@ -74,6 +74,16 @@ async def test_a_preferred_member_wants_to_lead_once_it_is_ready(
     assert not (await known(session)).wants_to_lead, "it begins anew"
     assert (await known(session)).addresses == {"amqp": ("two.example", 1)}
     standby.drop()
+
+
+async def test_a_member_that_is_not_up_is_known_until_it_is_forgotten(session: Session) -> None:
+    standby = await member(session, Group("two", silence_ms=3000, addresses={"amqp": ("two", 1)}))
+    assert (await known(session)).is_up
+    await standby.close()
+    gone = await known(session)
+    assert (gone.name, gone.is_up, gone.addresses) == ("two", False, {"amqp": ("two", 1)})
+    await session.run(partial(forget, name="two"))
+    assert await session.run(members_module.members) == []
 
 
 async def test_a_member_of_another_schema_is_none(url: str, session: Session) -> None:

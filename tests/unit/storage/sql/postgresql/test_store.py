@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -16,7 +15,6 @@ from storage.batch import Batch
 from storage.records import StoredNode
 from storage.sql.index import NUMBERS_AT_ONCE
 from storage.sql.postgresql import store as postgres_store
-from storage.sql.postgresql.commit_watch import GOES_ON, WAITS
 from storage.sql.postgresql.store import PostgresStore
 from storage.sql.reading import segment_of
 from storage.sql.segments.packing import numbers_of
@@ -31,16 +29,6 @@ from tests.unit.storage.test_batch import stored
 OF_BROKERS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'jms-broker%'"
 
 SLOW = "SELECT count(*) FROM pg_sleep(0.2)"
-
-
-@pytest.fixture
-def server() -> Server:
-    return postgres.server()
-
-
-@pytest.fixture
-def database(server: Server) -> str:
-    return server.database()
 
 
 @pytest.fixture
@@ -355,57 +343,6 @@ async def test_a_database_that_has_forgotten_commits_is_noticed(
     await end_sessions(server, database)
     with pytest.raises(StoreError, match="commits are missing"):
         await store.commit(batch_of(2))
-    await store.close()
-
-
-@asynccontextmanager
-async def without_standby_server(server: Server) -> AsyncIterator[None]:
-    """Have commits wait for a standby server that there is not, as long as the block lasts."""
-    await server.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-    await server.sql("SELECT pg_reload_conf()")
-    try:
-        yield
-    finally:
-        await server.sql("ALTER SYSTEM RESET synchronous_standby_names")
-        await server.sql("SELECT pg_reload_conf()")
-
-
-async def test_a_commit_of_which_the_standby_is_not_known_is_in_doubt(
-    server: Server, database: str
-) -> None:
-    store = await opened(server.url(database))
-    await store.commit(batch_of(1))
-    async with without_standby_server(server):
-        committing = asyncio.create_task(store.commit(batch_of(2)))
-        waits = f"{OF_BROKERS} AND datname = '{database}' AND wait_event = 'SyncRep'"
-        while not (waiting := await server.sql(waits)):
-            pass
-        await server.sql("SELECT pg_cancel_backend($1)", waiting[0]["pid"])
-        while not (again := await server.sql(waits)) or again == waiting:
-            pass
-        assert not committing.done(), "it is committed here, but nothing is known of the standby"
-    await committing
-    assert await held(server, database) == [1, 2]
-    await store.close()
-
-
-@pytest.mark.parametrize("at_start", [False, True], ids=["a commit", "a start"])
-async def test_a_wait_for_a_standby_server_is_told(
-    server: Server, database: str, *, at_start: bool
-) -> None:
-    told: list[str] = []
-    store = PostgresStore(server.url(database))
-    store.when_noticed(told.append)
-    if not at_start:
-        await store.open()
-    async with without_standby_server(server):
-        waiting = asyncio.create_task(store.open() if at_start else store.commit(batch_of(1)))
-        await until(store.waits_for_standby)
-        assert not waiting.done()
-        assert store.is_away()
-    await waiting
-    await until(lambda: not store.waits_for_standby())
-    assert told == [WAITS, GOES_ON]
     await store.close()
 
 
