@@ -6,6 +6,7 @@ A trigger in the database notes the epoch and number of every commit: the oracle
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -193,9 +194,15 @@ port = {http}
         The leader is asked before until it knows where another member is.
         """
         async with asyncio.timeout(PATIENCE_S):
-            while (await asyncio.to_thread(self._cluster, leader, "list")).count("amqp://") < 2:
+            while await self._places_up(leader) < 2:
                 pass
         return await asyncio.to_thread(self._cluster, leader, "switch")
+
+    async def _places_up(self, leader: Server) -> int:
+        """Return how many members are up, as the leader knows it, whose addresses it knows."""
+        listed = await asyncio.to_thread(self._cluster, leader, "list", "--json")
+        found = [json.loads(line) for line in listed.splitlines()]
+        return len([1 for each in found if each["up"] and each["urls"]])
 
     def _cluster(self, leader: Server, *arguments: str) -> str:
         """Return what a command prints that asks the leader, by HTTP."""

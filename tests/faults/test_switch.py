@@ -80,10 +80,10 @@ async def test_a_member_takes_over_when_an_operator_says_so(members: Members) ->
             await producer.run(100)
             accepted += producer.accepted
             seen += await consumed(leader.port, "q", 40)
-            began = time.monotonic()
             switching = asyncio.create_task(switch(members, leader, standby))
             while not isinstance(body := read_frame(await client.frame()).body, Close):
                 pass
+            began = time.monotonic()
             assert body.error is not None
             assert body.error.condition == "amqp:connection:redirect"
             await standby.ready()

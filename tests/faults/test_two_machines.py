@@ -83,7 +83,7 @@ async def members(leader: Machine) -> list[tuple[str, bool]]:
     done = await leader.command("cluster", "list", "--json")
     assert done.exit_code == 0, done.output
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    return [(each["name"], each["leads"]) for each in found]
+    return [(each["name"], each["leads"]) for each in found if each["up"]]
 
 
 async def both_are_listed(leader: Machine, expected: list[tuple[str, bool]]) -> None:
