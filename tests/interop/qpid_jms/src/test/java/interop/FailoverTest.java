@@ -12,7 +12,6 @@ import jakarta.jms.MessageProducer;
 import jakarta.jms.Session;
 import jakarta.jms.TemporaryQueue;
 import jakarta.jms.TransactionRolledBackException;
-import java.net.URI;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -21,8 +20,6 @@ import java.util.concurrent.CountDownLatch;
 import java.util.stream.IntStream;
 import org.apache.qpid.jms.JmsConnection;
 import org.apache.qpid.jms.JmsConnectionFactory;
-import org.apache.qpid.jms.JmsConnectionListener;
-import org.apache.qpid.jms.message.JmsInboundMessageDispatch;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.DisplayName;
@@ -64,35 +61,6 @@ class FailoverTest extends BrokerTest {
     private void cut() throws Exception {
         proxy.cut();
         restored.await();
-    }
-
-    /** Counts `restored` down when a connection is there again. */
-    private record RestoredListener(CountDownLatch restored) implements JmsConnectionListener {
-        @Override
-        public void onConnectionRestored(URI remote) {
-            restored.countDown();
-        }
-
-        @Override
-        public void onConnectionEstablished(URI remote) { }
-
-        @Override
-        public void onConnectionFailure(Throwable failure) { }
-
-        @Override
-        public void onConnectionInterrupted(URI remote) { }
-
-        @Override
-        public void onInboundMessage(JmsInboundMessageDispatch message) { }
-
-        @Override
-        public void onSessionClosed(Session session, Throwable cause) { }
-
-        @Override
-        public void onConsumerClosed(MessageConsumer consumer, Throwable cause) { }
-
-        @Override
-        public void onProducerClosed(MessageProducer producer, Throwable cause) { }
     }
 
     private void publish(String... texts) throws JMSException {
