@@ -42,7 +42,7 @@ from storage.api import LeadershipError
 HAND_OVER_S: Final = 0.5
 """Seconds that clients get to answer the close of their connections before another broker leads."""
 
-ANSWER_S: Final = 0.05
+ANSWER_S: Final = 0.25
 """Seconds for the answer to a client that has another broker lead, before connections close."""
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)

@@ -1,6 +1,6 @@
 """A broker of a group while another one leads: it listens, knows the users, and asks to lead.
 
-The users of the store are read again every few seconds, since the leader changes them, and so are
+The users of the store are read again every second, since the leader changes them, and so are
 the addresses of the members: a leader that has just begun may not have written its own yet. Clients
 log in as at the leader, and are then sent there.
 """
@@ -16,7 +16,7 @@ from broker.app import App
 from broker.links.broker_group import BrokerGroup
 from storage.api import StoreError
 
-USERS_S: Final = 2.0
+USERS_S: Final = 1.0
 """Seconds between two readings of the users, and of the addresses of the members."""
 
 FIRST_USERS_S: Final = 0.2

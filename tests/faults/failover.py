@@ -205,9 +205,12 @@ port = {http}
         return len([1 for each in found if each["up"] and each["urls"]])
 
     def _cluster(self, leader: Server, *arguments: str) -> str:
-        """Return what a command prints that asks the leader, by HTTP."""
+        """Return what a command prints that asks the leader, by HTTP; RuntimeError if it fails."""
         asked = ["cluster", *arguments, "--url", self.http[leader]]
-        return CliRunner().invoke(application, asked, catch_exceptions=False).stdout
+        done = CliRunner().invoke(application, asked, catch_exceptions=False)
+        if done.exit_code:
+            raise RuntimeError(done.stderr)
+        return done.stdout
 
     async def note_commits(self) -> None:
         """Have the database note all commits from now on."""

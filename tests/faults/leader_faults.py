@@ -160,10 +160,12 @@ async def killed_while_it_takes_over(scene: Scene) -> AsyncIterator[bool]:
     standbys = scene.standbys
     scene.strike(leader)
     await leader.kill()
+    named = {member.place.folder.name: member for member in standbys}
     async with asyncio.timeout(TAKEOVER_S):
-        while not (name := await scene.group.lock_holder()):
+        # the killed leader's session has the lock for a moment more
+        while (name := await scene.group.lock_holder()) not in named:
             pass
-    heir = next(member for member in standbys if member.place.folder.name == name)
+    heir = named[name]
     scene.missed += not heir.stands_by.is_set()
     scene.out.add(heir)
     await heir.kill()
