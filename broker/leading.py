@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from broker.event_within import is_set_within
 from broker.links.broker_group import BrokerGroup
 from broker.links.container import Container
 from broker.log_events import FROZEN, THAWED
@@ -66,13 +67,8 @@ class Leading:
     async def _ask(self, group: BrokerGroup) -> None:
         """Ask now and then which members there are."""
         with suppress(StoreError):  # a store that has failed is reported by others
-            while not await self._is_over_within(MEMBERS_S):
+            while not await is_set_within(self._is_over, MEMBERS_S):
                 group.know(await self._members())
-
-    async def _is_over_within(self, seconds: float) -> bool:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._is_over.wait(), seconds)
-        return self._is_over.is_set()
 
     def stop(self) -> None:
         """Watch no longer. A question under way is not cancelled: that would end the session."""

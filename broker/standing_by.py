@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from broker.app import App
+from broker.event_within import is_set_within
 from broker.links.broker_group import BrokerGroup
 from storage.api import StoreError
 
@@ -66,19 +67,14 @@ class StandingBy:
         app = self._app
         while not app.accounts.is_loaded:
             await self._read_users()
-            if await self._is_over_within(FIRST_USERS_S):
+            if await is_set_within(self._is_over, FIRST_USERS_S):
                 return
         await app.container.audit.start()
         await app.listen()
-        while not await self._is_over_within(USERS_S):
+        while not await is_set_within(self._is_over, USERS_S):
             await self._read_users()
             if self._leader:
                 await self._redirect_to(self._leader)
-
-    async def _is_over_within(self, seconds: float) -> bool:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._is_over.wait(), seconds)
-        return self._is_over.is_set()
 
     async def _read_users(self) -> None:
         with suppress(StoreError):  # the wait for the lock tells it, and connects again

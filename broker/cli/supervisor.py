@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from broker.event_within import is_set_within
 from broker.log_events import SHARD_ENDED, SHARD_NOT_STARTED, LogEvent
 from broker.log_lines import configure_logging, say, write_line
 from broker.service_notifier import VARIABLE, ServiceNotifier
@@ -89,8 +90,7 @@ class ShardProcess:
                 return status
             pause_s = pause.after(time.monotonic() - began_s)
             _tell(SHARD_ENDED, shard=self.name, status=reason, pause_s=pause_s)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), pause_s)
+            if await is_set_within(self._stopping, pause_s):
                 return 0
 
     async def _ended(self) -> tuple[int, str]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, final
 import uvicorn
 from starlette.types import ASGIApp
 
+from broker.event_within import is_set_within
 from broker.http.access import Access
 from broker.http.admission import Displacements
 from broker.http.application import ShortHeads, application
@@ -73,8 +74,7 @@ class Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         while not await self.on_tick(0):
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._is_to_end.wait(), TICK_S)
+            await is_set_within(self._is_to_end, TICK_S)
 
     def new_connection(self) -> asyncio.Protocol:
         """Return the protocol of a new connection, which is not from a socket of this server."""

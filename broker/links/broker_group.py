@@ -52,9 +52,9 @@ class BrokerGroup:
     """The group as its member `name`, this broker, sees it.
 
     `leads` is whether this broker leads. `leader` is the name of another one that does, empty if
-    none does. `members` are the brokers of the group, this one among them. `heir` is
-    the name of the one to which this broker hands over, which `hand_over` begins. If it `prefers`,
-    this broker hands over to none by itself.
+    none does. `members` are the brokers of the group, this one among them. `heir` is the
+    name of the one to which this broker hands over, which `hand_over` begins. If it `prefers`, this
+    broker hands over to none by itself.
     """
 
     def __init__(self, name: str, timer_queue: TimerQueue, *, prefers: bool = False) -> None:
@@ -102,9 +102,14 @@ class BrokerGroup:
             return
         for member in members:
             if member.wants_to_lead and member.name != self.name:
-                self.heir = member.name
-                self.hand_over()
+                self.hand_over_to(member.name)
                 return
+
+    def hand_over_to(self, heir: str) -> None:
+        """Begin to hand over to another member, if there is a `hand_over`."""
+        assert self.hand_over is not None
+        self.heir = heir
+        self.hand_over()
 
     def properties(self, kind: str) -> dict[str, object]:
         """Return properties for the open to a client of a listener of that kind.

@@ -239,10 +239,10 @@ class Container:
 
     def close_all(self, fault: Fault) -> None:
         """Close every open connection, and refuse all new ones."""
+        group = self.group
         self.closing = True
         for holders in list(self._peers.values()):
             for peer in list(holders):
-                group = self.group
                 told = fault if group is None else group.closing_fault(peer, fault)
                 peer.connection.close(told)
 

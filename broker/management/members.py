@@ -105,8 +105,7 @@ class Members(Entity):
             raise Refused(NOT_FOUND, f"no member {wanted:.50} of the group is up")
         if not others:
             raise Refused(CONFLICT, "no other member of the group is up")
-        group.heir = wanted or others[0]
-        group.hand_over()
+        group.hand_over_to(wanted or others[0])
         return Response(status=ACCEPTED, description="Accepted", body={"heir": group.heir})
 
 

@@ -34,10 +34,10 @@ PING_S: Final = 0.5
 
 NO_ADDRESSES: Final[Mapping[str, tuple[str, int]]] = {}
 
-APPLICATION: Final = "jms-broker/"
+APPLICATION: Final = f"{postgres.APPLICATION}/"
 """Beginning of the names of the members' sessions; the member's name and a random part follow."""
 
-WITNESS: Final = "jms-broker witness"
+WITNESS: Final = f"{postgres.APPLICATION} witness"
 """Name of a second session of a broker, which asks what the first one does."""
 
 HIDDEN: Final = (
