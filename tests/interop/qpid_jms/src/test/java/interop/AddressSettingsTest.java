@@ -35,11 +35,20 @@ class AddressSettingsTest extends BrokerTest {
         return session.createQueue(beginning + name());
     }
 
-    /** Take the next message in a transaction and roll that back; the message's delivery count. */
-    private static int fail(Session within, MessageConsumer consumer) throws JMSException {
+    /** One delivery that is then rolled back: its delivery count, and the nanoTime between receipt and rollback. */
+    private record Failed(int deliveryCount, long when) {
+        long pauseSince(Failed earlier) {
+            // From ahead of the earlier rollback: a client that stands still behind it must not shorten the pause.
+            return when - earlier.when;
+        }
+    }
+
+    /** Take the next message in a transaction and roll that back. */
+    private static Failed fail(Session within, MessageConsumer consumer) throws JMSException {
         Message message = next(consumer);
+        Failed failed = new Failed(deliveryCount(message), System.nanoTime());
         within.rollback();
-        return deliveryCount(message);
+        return failed;
     }
 
     private TextMessage taken(String queue, String messageId) throws JMSException {
@@ -89,16 +98,15 @@ class AddressSettingsTest extends BrokerTest {
         MessageConsumer consumer = within.createConsumer(queue);
         TextMessage failing = session.createTextMessage("failing");
         session.createProducer(queue).send(failing);
-        assertEquals(1, fail(within, consumer));
-        long failed = System.nanoTime();
+        Failed first = fail(within, consumer);
         send(session, queue, "goes past");
         assertEquals("goes past", next(consumer).getText());
         within.commit();
-        assertEquals(2, fail(within, consumer));
-        assertTrue(System.nanoTime() - failed >= 140_000_000, "the first pause");
-        failed = System.nanoTime();
-        assertEquals(3, fail(within, consumer));
-        assertTrue(System.nanoTime() - failed >= 290_000_000, "the second pause is twice as long");
+        Failed second = fail(within, consumer);
+        Failed third = fail(within, consumer);
+        assertEquals(List.of(1, 2, 3), List.of(first.deliveryCount, second.deliveryCount, third.deliveryCount));
+        assertTrue(second.pauseSince(first) >= 140_000_000, "the first pause");
+        assertTrue(third.pauseSince(second) >= 290_000_000, "the second pause is twice as long");
         assertEquals("failing", taken("retried-in-vain", failing.getJMSMessageID()).getText());
         assertNull(consumer.receiveNoWait());
     }
@@ -112,8 +120,8 @@ class AddressSettingsTest extends BrokerTest {
         MessageConsumer consumer = within.createConsumer(queue);
         TextMessage failing = session.createTextMessage("failing");
         session.createProducer(queue).send(failing);
-        assertEquals(1, fail(within, consumer));
-        assertEquals(2, fail(within, consumer));
+        assertEquals(1, fail(within, consumer).deliveryCount);
+        assertEquals(2, fail(within, consumer).deliveryCount);
         assertNull(consumer.receiveNoWait());
         var dead = session.createBrowser(session.createQueue("DLQ"), "JMSMessageID = '" + failing.getJMSMessageID() + "'");
         assertEquals(List.of(), java.util.Collections.list(dead.getEnumeration()));
