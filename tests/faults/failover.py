@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -168,6 +169,20 @@ port = {http}
         made.port = port
         self.http[made] = f"http://127.0.0.1:{http}"
         self.members.append(made)
+        return made
+
+    async def restart_from(self, member: Server, sources: Path) -> Server:
+        """Stop a member and start it with the program in `sources`; return it as it is then.
+
+        Another one leads then.
+        """
+        assert await member.stop() == 0
+        made = Server(replace(member.place, sources=sources))
+        self.members[self.members.index(member)] = made
+        self.sessions[made], self.http[made] = self.sessions.pop(member), self.http.pop(member)
+        made.port = member.port
+        await made.launch()
+        await stands_by(made)
         return made
 
     async def accepting(

@@ -6,12 +6,16 @@ import asyncio
 from typing import Final
 
 from broker.amqp.performatives import Flow
+from broker.amqp.terminus import Source
 from tests.conformance.frames import Disposition, Transfer, frame, read_frame
 from tests.support.frames import attach_receiver, attach_sender, body_of, flow, message
 from tests.support.socket_client import SocketClient
 
 WINDOW: Final = 50
 """Maximum number of messages that wait for their outcome at a time."""
+
+ENDLESS: Final = 10_000_000
+"""A number of messages that no test waits for."""
 
 
 class Producer:
@@ -24,11 +28,11 @@ class Producer:
         self._credited = 0
         self._client: Final = client
 
-    async def attach(self, address: str) -> None:
+    async def attach(self, address: str, *, kind: str = "") -> None:
         """Open a connection, a session and a link, and wait for credit."""
         await self._client.open("producer")
         await self._client.begin()
-        self._client.send(attach_sender(name="producer", address=address))
+        self._client.send(attach_sender(address, name="producer", kind=kind))
         while self._credited == 0:
             await self._hear()
 
@@ -62,16 +66,20 @@ class Producer:
             self.accepted.extend(self._first + each for each in range(body.first, last + 1))
 
 
-async def drained(port: int, address: str, least: int) -> list[int]:
+async def drained(port: int, address: str, least: int, *, subscription: str = "") -> list[int]:
     """Return the numbers of all messages at `address` in the order of delivery; settle none.
 
-    There must be `least` messages.
+    With `subscription`, those of the durable subscription to the topic `address`, which is made if
+    it is not there. There must be `least` messages.
     """
+    source = Source(address=address)
+    if subscription:
+        source = Source(address=address, durable=2, expiry_policy="never", capabilities=["topic"])
     numbers: list[int] = []
     async with SocketClient(port) as client:
         await client.open("consumer")
         await client.begin()
-        client.send(attach_receiver(name="consumer", address=address))
+        client.send(attach_receiver(name=subscription or "consumer", source=source))
         client.send(
             flow(handle=0, credit=2**20, delivery_count=0, drain=True, incoming_window=2**20)
         )

@@ -40,7 +40,8 @@ class NotReady(RuntimeError):  # noqa: N818 - named for the broker's state
 class Place:
     """The broker's program, store, folder and port, 0 for a free one.
 
-    `settings` is the text of its settings file; `variables` are added to its environment.
+    `settings` is the text of its settings file; `variables` are added to its environment. With
+    `sources`, the program is the one in that folder, interpreted.
     """
 
     folder: Path
@@ -49,6 +50,7 @@ class Place:
     settings: str = ""
     port: int = 0
     variables: Mapping[str, str] = field(default_factory=dict)
+    sources: Path | None = None
 
     @property
     def is_sqlite(self) -> bool:
@@ -63,7 +65,7 @@ class Place:
         config = self.folder / "broker.toml"
         config.write_text(self.settings)
         broker = [str(Path(sys.executable).with_name("jms-broker"))]
-        if not self.compiled:
+        if self._interpreted:
             broker = [sys.executable, "-m", "broker"]
         options = ["--port", str(self.port), "--config", str(config), "--store", self.store]
         return [*broker, "serve", *options]
@@ -75,7 +77,12 @@ class Place:
             if not name.startswith("JMS_BROKER_") and name != "PYTHONPATH"
         }
         kept |= self.variables
-        return kept if self.compiled else kept | {"PYTHONPATH": str(ROOT)}
+        return kept | {"PYTHONPATH": str(self._interpreted)} if self._interpreted else kept
+
+    @property
+    def _interpreted(self) -> Path | None:
+        """Return the folder of the sources that are interpreted, None for the installed program."""
+        return self.sources or (None if self.compiled else ROOT)
 
 
 class Server:

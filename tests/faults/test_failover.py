@@ -18,12 +18,13 @@ from broker.amqp.types import Map, UInt
 from tests.faults.failover import (
     BUSY_MS,
     LONG_HOLD_MS,
+    PATIENCE_S,
     SHORT_MS,
     SILENCE_MS,
     Members,
     everything_is_there,
 )
-from tests.faults.producer import Producer, died
+from tests.faults.producer import ENDLESS, Producer, died, drained
 from tests.faults.prompt import PromptClient
 from tests.support import postgres
 from tests.support.http import ask
@@ -223,6 +224,35 @@ async def test_a_leader_that_is_cut_off_from_the_database_freezes(quick: Members
         assert (time.monotonic() - began) * 1000 < 2 * SHORT_MS + BUSY_MS
     await everything_is_there(standby.port, producer)
     await quick.check_commits()
+
+
+@pytest.mark.requirement("PRD-03")
+async def test_a_subscriber_of_the_next_leader_misses_nothing_that_the_former_one_has_accepted(
+    quick: Members,
+) -> None:
+    """A topic without subscribers needs no commits: a leader without a tenure would accept on."""
+    leader, standby = await quick.start()
+    async with SocketClient(leader.port, patience_s=40) as client:
+        former = Producer(client, 0)
+        await former.attach("news", kind="topic")
+        publishing = asyncio.create_task(former.run(ENDLESS))
+        await until(lambda: len(former.accepted) >= 1000)
+        quick.sessions[leader].lose()
+        cut_at = len(former.accepted)
+        await standby.ready()
+        assert await drained(standby.port, "news", 0, subscription="reader") == []
+        accepted = len(former.accepted)
+        await asyncio.wait([publishing], timeout=PATIENCE_S)
+        assert publishing.done(), "the former leader still accepts"
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await publishing
+    assert len(former.accepted) == accepted > cut_at
+    async with SocketClient(standby.port) as client:
+        publisher = Producer(client, former.sent)
+        await publisher.attach("news", kind="topic")
+        await publisher.run(100)
+    held = await drained(standby.port, "news", 100, subscription="reader")
+    assert held[: len(publisher.accepted)] == publisher.accepted
 
 
 async def test_a_leader_that_is_cut_off_neither_delivers_nor_answers_though_it_need_not_commit(

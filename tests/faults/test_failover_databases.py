@@ -19,7 +19,7 @@ from tests.faults.failover import (
     Members,
     everything_is_there,
 )
-from tests.faults.producer import Producer
+from tests.faults.producer import ENDLESS, Producer
 from tests.faults.prompt import PromptClient
 from tests.faults.server import NotReady, strace, why_no_strace
 from tests.support import postgres
@@ -39,8 +39,6 @@ from tests.support.tls_listening import until
 
 ENDED = (ConnectionError, asyncio.IncompleteReadError)
 
-ENDLESS = 10_000_000
-"""Number of messages that no test sends."""
 
 AWAY_S = 1.5
 """Seconds for which the database does not answer: more than a leader may be silent."""

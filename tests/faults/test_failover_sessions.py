@@ -21,15 +21,12 @@ from tests.faults.failover import (
     Members,
     everything_is_there,
 )
-from tests.faults.producer import Producer
+from tests.faults.producer import ENDLESS, Producer
 from tests.support import postgres
 from tests.support.socket_client import SocketClient
 from tests.support.tls_listening import until
 
 ENDED = (ConnectionError, asyncio.IncompleteReadError)
-
-ENDLESS = 10_000_000
-"""Number of messages that no test sends."""
 
 
 @pytest.fixture

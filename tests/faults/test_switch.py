@@ -6,12 +6,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from broker.amqp.performatives import Close
+from storage.sql.schema import HEAD
 from tests.conformance.frames import Disposition, Transfer, frame, read_frame
 from tests.faults.failover import BUSY_MS, Members, stands_by
+from tests.faults.next_version import NEXT, VERSION, next_version
 from tests.faults.producer import Producer, drained
 from tests.faults.server import Server
 from tests.support import postgres
@@ -68,18 +71,23 @@ async def consumed(port: int, address: str, count: int) -> list[int]:
     return found
 
 
-@pytest.mark.requirement("PRD-03")
-async def test_a_member_takes_over_when_an_operator_says_so(members: Members) -> None:
-    leader, standby = await members.start()
-    accepted: list[int] = []
-    seen: list[int] = []
-    for first in (0, 1000):
+class Load:
+    """Clients of one leader after another, with what they were told about the messages of "q"."""
+
+    def __init__(self) -> None:
+        self.accepted: Final[list[int]] = []
+        self.seen: Final[list[int]] = []
+        self._first = 0
+
+    async def run(self, members: Members, leader: Server, standby: Server) -> None:
+        """Have `leader` accept 100 messages and deliver 40, and then hand over to `standby`."""
         async with SocketClient(leader.port) as client:
-            producer = Producer(client, first)
+            producer = Producer(client, self._first)
             await producer.attach("q")
             await producer.run(100)
-            accepted += producer.accepted
-            seen += await consumed(leader.port, "q", 40)
+            self._first += 1000
+            self.accepted.extend(producer.accepted)
+            self.seen.extend(await consumed(leader.port, "q", 40))
             switching = asyncio.create_task(switch(members, leader, standby))
             while not isinstance(body := read_frame(await client.frame()).body, Close):
                 pass
@@ -89,11 +97,54 @@ async def test_a_member_takes_over_when_an_operator_says_so(members: Members) ->
             await standby.ready()
             assert (time.monotonic() - began) * 1000 < SWITCH_MS + BUSY_MS
             await switching
-        leader, standby = standby, leader
-    seen += await drained(leader.port, "q", len(accepted) - len(seen))
-    assert set(accepted) <= set(seen), "an accepted message is lost"
-    assert seen == sorted(set(seen)), "order, and each once"
+
+    async def check(self, leader: Server) -> None:
+        """Check that each accepted message was delivered, or is there, in order and once."""
+        held = await drained(leader.port, "q", len(self.accepted) - len(self.seen))
+        found = self.seen + held
+        assert set(self.accepted) <= set(found), "an accepted message is lost"
+        assert found == sorted(set(found)), "order, and each once"
+
+
+@pytest.mark.requirement("PRD-03")
+async def test_a_member_takes_over_when_an_operator_says_so(members: Members) -> None:
+    leader, standby = await members.start()
+    load = Load()
+    await load.run(members, leader, standby)
+    await load.run(members, standby, leader)
+    await load.check(leader)
     await members.check_commits()
+
+
+@pytest.mark.requirement("PRD-03")
+async def test_members_are_upgraded_one_after_another(
+    members: Members, server: postgres.Server, database: str, tmp_path: Path
+) -> None:
+    """The standby is first, and leaves the schema as it is until it leads."""
+    newer = next_version(tmp_path / "newer")
+    load = Load()
+    one, two = await members.start()
+    two = await members.restart_from(two, newer)
+    assert await schema(server, database) == HEAD
+    await load.run(members, one, two)
+    assert await schema(server, database) == NEXT
+    one = await members.restart_from(one, newer)
+    await load.run(members, two, one)
+    assert await version(one) == VERSION
+    await load.check(one)
+    await members.check_commits()
+
+
+async def schema(server: postgres.Server, database: str) -> str:
+    """Return the version of the database's schema."""
+    [row] = await server.sql("SELECT version_num FROM alembic_version", database=database)
+    return str(row["version_num"])
+
+
+async def version(leader: Server) -> object:
+    """Return the version of which a leader says that it is."""
+    async with SocketClient(leader.port) as client:
+        return (await client.open()).properties["version"]
 
 
 async def test_a_member_of_an_older_version_that_meets_a_newer_store_ends(

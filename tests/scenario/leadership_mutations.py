@@ -22,6 +22,10 @@ ROW_D: Final = (
     f"{FAULTS}.py::test_a_leader_that_is_cut_off_neither_delivers_nor_answers"
     "_though_it_need_not_commit"
 )
+ROW_D_TOPICS: Final = (
+    f"{FAULTS}.py::test_a_subscriber_of_the_next_leader_misses_nothing"
+    "_that_the_former_one_has_accepted"
+)
 ROW_F9: Final = (
     f"{FAULTS}_databases.py::test_a_standby_database_that_stops_for_a_while_costs_nobody_anything"
 )
@@ -67,6 +71,7 @@ CONTROLS: Final = (
         LEADING,
     ),
     Control(TENURE_OFF, ROW_D),
+    Control(TENURE_OFF, ROW_D_TOPICS),
     Control(TENURE_OFF, ROW_P),
     Control(
         EPOCH_OFF,
