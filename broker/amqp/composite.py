@@ -187,6 +187,11 @@ class FieldReader:
         else:
             raise malformed(f"{name} is not a list")
 
+    @property
+    def field(self) -> int:
+        """The index of the field that was read last, or could not be read; 0 is the first."""
+        return int(self._read) - 1
+
     def _next(self) -> i64:
         """Return the position of the next field, known to lie within the list; -1 for null."""
         self._read += 1

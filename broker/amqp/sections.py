@@ -55,8 +55,19 @@ from broker.amqp.limits import (
 PRIORITY_DEFAULT: Final = 4
 PRIORITY_MAX: Final = 9
 
+PRIORITY_FIELD_MAX: Final = 0xFF
+"""Maximum of the field priority, a ubyte; above PRIORITY_MAX it counts as that."""
+
 HEADER_FIELDS: Final = 5
 PROPERTIES_FIELDS: Final = 13
+
+HEADER_NAMES: Final = ("durable", "priority", "ttl", "first-acquirer", "delivery-count")
+PROPERTIES_NAMES: Final = (
+    *("message-id", "user-id", "to", "subject", "reply-to", "correlation-id", "content-type"),
+    *("content-encoding", "absolute-expiry-time", "creation-time", "group-id"),
+    *("group-sequence", "reply-to-group-id"),
+)
+"""The fields of two sections, in the order of 3.2.1 and 3.2.4."""
 
 # places of the fields of the properties section, 3.2.4
 USER_ID: Final = 1
@@ -164,17 +175,22 @@ class Sections:
             raise malformed("header has more than its fields")
         if count == 0:
             return end
+        field: i64 = 0
         try:
             durable, at = take_bool(data, at)
             self.durable = durable > 0
             if count > 1:
+                field = 1
                 priority, at = take_uint(data, at)
                 if priority >= 0:
-                    self.priority = priority if priority <= PRIORITY_MAX else PRIORITY_MAX
+                    self.priority = priority if priority <= PRIORITY_MAX else _cut_off(priority)
             if count > 2:
+                field = 2
                 self.ttl, at = take_uint(data, at)
         except IndexError:
             at = end + 1
+        except Fault as fault:
+            raise malformed(in_field("header", HEADER_NAMES[field], fault)) from None
         if at > end:
             raise malformed("header: a field is larger than what holds it")
         return end
@@ -200,7 +216,7 @@ class Sections:
                 time = read_i64_be(data, at + 1)
                 self.absolute_expiry_time = time if time > 0 else 0
             elif code != 0x40:
-                raise malformed("absolute-expiry-time is not a timestamp")
+                raise malformed("properties: absolute-expiry-time: a timestamp was expected")
             # creation-time is the last field that nearly every sender sets
             self.has_group = count > GROUP_ID
         return end
@@ -236,7 +252,7 @@ class Sections:
         try:
             value = binary_at(data, at, self.end)
         except Fault as fault:
-            raise LinkFault(fault.condition, f"properties: {fault.description}") from None
+            raise _wrong_property(USER_ID, fault) from None
         if value is not None and len(value) > USER_ID_SIZE_MAX:
             raise LinkFault(
                 RESOURCE_LIMIT_EXCEEDED, f"a user-id of more than {USER_ID_SIZE_MAX} bytes"
@@ -263,7 +279,7 @@ class Sections:
         try:
             return uint_at(data, at, 0) == GROUP_ENDS
         except Fault as fault:
-            raise LinkFault(fault.condition, f"properties: {fault.description}") from None
+            raise _wrong_property(GROUP_SEQUENCE, fault) from None
 
     def text(self, data: bytes, field: i64) -> str | None:
         """Return a string of the properties section, None if it is absent.
@@ -276,7 +292,7 @@ class Sections:
         try:
             return text_at(data, at, self.end)
         except Fault as fault:
-            raise LinkFault(fault.condition, f"properties: {fault.description}") from None
+            raise _wrong_property(field, fault) from None
 
     def annotation(self, data: bytes, key: bytes) -> object:
         """Return the message annotation of `key` (a symbol), None if there is none.
@@ -291,6 +307,23 @@ class Sections:
         except Fault as fault:
             raise LinkFault(fault.condition, f"annotations: {fault.description}") from None
         return value
+
+
+def in_field(section: str, field: str, fault: Fault) -> str:
+    """Return the text of an error that names the field of a section that cannot be read."""
+    return f"{section}: {field}: {fault.description}"
+
+
+def _wrong_property(field: i64, fault: Fault) -> LinkFault:
+    text = in_field("properties", PROPERTIES_NAMES[field], fault)
+    return LinkFault(fault.condition, text)
+
+
+def _cut_off(priority: i64) -> i64:
+    """Return PRIORITY_MAX for a larger priority; ConnectionFault if it does not fit the field."""
+    if priority > PRIORITY_FIELD_MAX:
+        raise malformed(f"{int(priority)} does not fit 8 bits")
+    return PRIORITY_MAX
 
 
 def split(data: bytes, start: i64, end: i64) -> Sections:

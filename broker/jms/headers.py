@@ -9,7 +9,15 @@ from mypy_extensions import i64
 from broker.amqp.composite import FieldReader, FieldWriter
 from broker.amqp.descriptors import PROPERTIES
 from broker.amqp.encode import BytesWriter, put_timestamp, put_value
-from broker.amqp.sections import PRIORITY_MAX, put_header
+from broker.amqp.errors import Fault
+from broker.amqp.sections import (
+    HEADER_NAMES,
+    PRIORITY_FIELD_MAX,
+    PRIORITY_MAX,
+    PROPERTIES_NAMES,
+    in_field,
+    put_header,
+)
 from broker.amqp.types import Timestamp
 from broker.jms.annotations import APP_CORRELATION_ID
 from broker.jms.destinations import Destination
@@ -34,17 +42,26 @@ SIGN: Final = 0x1_0000_0000
 
 
 def read_header(message: JmsMessage, data: bytes, at: i64, end: i64) -> None:
-    """Set fields of `message` from the header section at `at`; -1 is none, hence NON_PERSISTENT."""
+    """Set fields of `message` from the header section at `at`; -1 is none, hence NON_PERSISTENT.
+
+    Raise MappingError, which names the field, if one is of a wrong type.
+    """
     message.delivery_mode = NON_PERSISTENT
     if at < 0:
         return
     header = FieldReader(data, at, end, "header")
-    if header.boolean(False):
-        message.delivery_mode = PERSISTENT
-    message.priority = min(int(header.ubyte(PRIORITY_DEFAULT)), PRIORITY_MAX)
-    message.time_to_live = int(header.uint(0))
-    message.first_acquirer = header.boolean(False)
-    message.delivery_count = min(int(header.uint(0)) + 1, INT_MAX)
+    try:
+        if header.boolean(False):
+            message.delivery_mode = PERSISTENT
+        priority = int(header.uint(PRIORITY_DEFAULT))
+        message.time_to_live = int(header.uint(0))
+        message.first_acquirer = header.boolean(False)
+        message.delivery_count = min(int(header.uint(0)) + 1, INT_MAX)
+    except Fault as fault:
+        raise MappingError(in_field("header", HEADER_NAMES[header.field], fault)) from fault
+    if priority > PRIORITY_FIELD_MAX:
+        raise MappingError(f"header: priority: {priority} does not fit 8 bits")
+    message.priority = min(priority, PRIORITY_MAX)
 
 
 def put_message_header(out: BytesWriter, message: JmsMessage) -> None:
@@ -69,12 +86,22 @@ def read_properties(
     """Set the fields of `message` from the properties section at `at`; -1 means there is none.
 
     Return the fields to and reply-to. `known` are the annotations of the mapping. Raise
-    MappingError if an id or a time is of a wrong type.
+    MappingError, which names the field, if one is of a wrong type.
     """
     if at < 0:
         return None, None
-    profile = message.profile
     properties = FieldReader(data, at, end, "properties")
+    try:
+        return _take_properties(message, properties, known)
+    except Fault as fault:
+        name = PROPERTIES_NAMES[properties.field]
+        raise MappingError(in_field("properties", name, fault)) from fault
+
+
+def _take_properties(
+    message: JmsMessage, properties: FieldReader, known: dict[str, object]
+) -> tuple[str | None, str | None]:
+    profile = message.profile
     value = properties.value()
     message.message_id = _id("message-id", value, message_id_text(value, profile))
     message.user_id = _user_id(properties.binary())
@@ -142,7 +169,10 @@ def unsigned_sequence(group_sequence: int) -> int:
 
 def _id(field: str, value: object, text: str | None) -> str | None:
     if text is None and value is not None:
-        raise MappingError(f"the {field} is of type {type(value).__name__}")
+        raise MappingError(
+            f"properties: {field}: a string, ulong, uuid or binary was expected,"
+            f" not {type(value).__name__}"
+        )
     return text
 
 
@@ -160,7 +190,7 @@ def _moment(field: str, value: object) -> int:
         return 0
     if isinstance(value, Timestamp):
         return value.value
-    raise MappingError(f"the {field} is not a timestamp")
+    raise MappingError(f"properties: {field}: a timestamp was expected")
 
 
 def _put_moment(fields: FieldWriter, moment: int) -> None:

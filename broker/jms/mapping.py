@@ -166,11 +166,18 @@ def _read_application_properties(
         return
     count, at, end = open_compound(data, sections.application_properties, sections.end)
     while count > 0:
-        name = text_at(data, at, end)
+        name = _property_name(data, at, end)
         if name is None or name in properties:
             raise MappingError("a property has no name, or that of another")
         properties[name], at = take_value(data, skip(data, at, end), end)
         count -= 2
+
+
+def _property_name(data: bytes, at: i64, end: i64) -> str | None:
+    try:
+        return text_at(data, at, end)
+    except Fault as fault:
+        raise MappingError(f"the name of an application property: {fault.description}") from fault
 
 
 def _read_body(message: JmsMessage, data: bytes, sections: Sections, *, annotation: object) -> None:

@@ -1,6 +1,7 @@
 """The sections of a message: found in any encoding, only in their order, within their limits."""
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import product
 
@@ -22,7 +23,7 @@ from broker.amqp.descriptors import (
 )
 from broker.amqp.errors import DECODE_ERROR, RESOURCE_LIMIT_EXCEEDED, LinkFault
 from broker.amqp.limits import SECTIONS_BEFORE_BODY_MAX, SECTIONS_MAX
-from broker.amqp.sections import PRIORITY_DEFAULT, Sections, split
+from broker.amqp.sections import PRIORITY_DEFAULT, REPLY_TO, Sections, split
 from broker.amqp.types import Int, Map, Symbol
 from tests.support.encoded import EMPTY, NULL, TRUE, listed, mapped, section, string, symbol
 
@@ -319,6 +320,52 @@ MALFORMED = [
 @pytest.mark.parametrize("raw", MALFORMED)
 def test_a_malformed_message_is_refused(raw: str) -> None:
     assert refused(raw) == DECODE_ERROR
+
+
+WRONG_HEADER = [
+    pytest.param("durable", listed("5201"), id="durable is a number"),
+    pytest.param("priority", listed(TRUE, string("9")), id="priority is a string"),
+    pytest.param("priority", listed(TRUE, "600100"), id="priority does not fit its 8 bits"),
+    pytest.param("ttl", listed(TRUE, "5004", string("1")), id="ttl is a string"),
+    pytest.param("ttl", listed(TRUE, "5004", "800000000100000000"), id="ttl is beyond 32 bits"),
+]
+
+
+@pytest.mark.requirement("RCV-03", "PRD-04", "MAP-04")
+@pytest.mark.parametrize(("field", "fields"), WRONG_HEADER)
+def test_the_error_names_the_field_of_the_header(field: str, fields: str) -> None:
+    data = bytes.fromhex(section(HEADER, fields))
+    with pytest.raises(LinkFault, match=f"message: header: {field}: "):
+        split(data, 0, len(data))
+
+
+@pytest.mark.requirement("PRD-04")
+def test_the_error_names_the_expiry_time() -> None:
+    data = bytes.fromhex(section(PROPERTIES, listed(*[NULL] * 8, "5201")))
+    with pytest.raises(LinkFault, match="message: properties: absolute-expiry-time: "):
+        split(data, 0, len(data))
+
+
+WRONG_PROPERTIES: list[tuple[str, int, Callable[[Sections, bytes], object]]] = [
+    ("user-id", 1, Sections.user_id),
+    ("to", 2, Sections.to),
+    ("subject", 3, Sections.subject),
+    ("reply-to", 4, lambda sections, data: sections.text(data, REPLY_TO)),
+    ("group-id", 10, Sections.group_id),
+    ("group-sequence", 11, Sections.closes_group),
+]
+
+
+@pytest.mark.requirement("PRD-01", "RCV-07")
+@pytest.mark.parametrize(
+    ("field", "place", "read"), WRONG_PROPERTIES, ids=[row[0] for row in WRONG_PROPERTIES]
+)
+def test_the_error_names_the_field_that_routing_asks_for(
+    field: str, place: int, read: Callable[[Sections, bytes], object]
+) -> None:
+    data = bytes.fromhex(section(PROPERTIES, listed(*[NULL] * place, TRUE)))
+    with pytest.raises(LinkFault, match=f"properties: {field}: "):
+        read(split(data, 0, len(data)), data)
 
 
 def test_what_lies_behind_the_message_is_not_its_own() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from broker.amqp.encode import BytesWriter
 from broker.amqp.sections import split
-from broker.amqp.types import Symbol, Timestamp, UByte, UInt, ULong
+from broker.amqp.types import Symbol, Timestamp, UByte, UInt, ULong, UShort
 from broker.jms import (
     NON_PERSISTENT,
     PERSISTENT,
@@ -209,20 +209,70 @@ def test_a_user_id_that_is_not_utf_8_is_read_as_java_does() -> None:
     assert read.user_id == "a\ufffdb"
 
 
+# a field of each section, and a value of another type than it has
+WRONG_HEADER: Final[list[tuple[str, object]]] = [
+    ("durable", UInt(1)),
+    ("priority", "9"),
+    ("ttl", "soon"),
+    ("ttl", ULong(2**32)),
+    ("first-acquirer", "true"),
+    ("delivery-count", True),
+]
+WRONG_PROPERTIES: Final[list[tuple[str, object]]] = [
+    ("message-id", 42),
+    ("message-id", Symbol("x")),
+    ("user-id", "me"),
+    ("to", Symbol("queue")),
+    ("subject", b"about"),
+    ("reply-to", 1),
+    ("correlation-id", UInt(1)),
+    ("content-type", "text/plain"),
+    ("content-encoding", "gzip"),
+    ("absolute-expiry-time", ULong(5)),
+    ("creation-time", 5),
+    ("group-id", b"g"),
+    ("group-sequence", "1"),
+    ("reply-to-group-id", Symbol("g")),
+]
+
+
+@pytest.mark.requirement("MAP-04", "MAP-05", "MAP-06")
+@pytest.mark.parametrize(("field", "value"), WRONG_HEADER, ids=[str(x) for x in WRONG_HEADER])
+def test_the_error_names_the_field_of_the_header(field: str, value: object) -> None:
+    data = encoded(header={field: value})
+    with pytest.raises(MappingError, match=f"header: {field}: "):
+        read_header(message(), data, 3, len(data))
+
+
+@pytest.mark.requirement("MAP-04")
+@pytest.mark.parametrize("number", [UInt(256), UInt(2**32 - 1)], ids=repr)
+def test_a_priority_that_does_not_fit_its_field_is_refused(number: object) -> None:
+    data = encoded(header={"priority": number})
+    with pytest.raises(MappingError, match="header: priority: .* does not fit 8 bits"):
+        read_header(message(), data, 3, len(data))
+
+
+@pytest.mark.requirement("MAP-01", "MAP-02", "MAP-03", "MAP-04", "MAP-05", "MAP-06")
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("message-id", 42),
-        ("message-id", Symbol("x")),
-        ("correlation-id", UInt(1)),
-        ("creation-time", 5),
-        ("absolute-expiry-time", ULong(5)),
-    ],
+    ("field", "value"), WRONG_PROPERTIES, ids=[str(x) for x in WRONG_PROPERTIES]
 )
-def test_a_field_of_another_type_is_refused(field: str, value: object) -> None:
+def test_the_error_names_the_field_of_the_properties(field: str, value: object) -> None:
     data = encoded(properties={field: value})
-    with pytest.raises(MappingError, match=field):
+    with pytest.raises(MappingError, match=f"properties: {field}: "):
         read_properties(message(), data, 3, len(data), known=NOTHING)
+
+
+@pytest.mark.requirement("MAP-04", "MAP-05")
+@pytest.mark.parametrize("number", [UByte(5), UShort(5), UInt(5), ULong(5)], ids=repr)
+def test_a_number_may_be_unsigned_of_any_width(number: object) -> None:
+    header = {"priority": number, "ttl": number, "delivery-count": number}
+    data = encoded(header=header)
+    read = message()
+    read_header(read, data, 3, len(data))
+    assert (read.priority, read.time_to_live, read.delivery_count) == (5, 5, 6)
+    data = encoded(properties={"group-sequence": number})
+    read_properties(read, data, 3, len(data), known=NOTHING)
+    assert read.group_sequence == 5
 
 
 @pytest.mark.requirement("MAP-05")
