@@ -85,8 +85,8 @@ def read_properties(
 ) -> tuple[str | None, str | None]:
     """Set the fields of `message` from the properties section at `at`; -1 means there is none.
 
-    Return the fields to and reply-to. `known` are the annotations of the mapping. Raise
-    MappingError, which names the field, if one is of a wrong type.
+    Return the fields to and reply-to. `known` are the annotations of the mapping. The expiration is
+    set only if absolute-expiry-time is there, even to 0. Raise MappingError, which names the field, if one is of a wrong type.
     """
     if at < 0:
         return None, None
@@ -114,8 +114,10 @@ def _take_properties(
     message.correlation_id = _id("correlation-id", value, text)
     message.content_type = properties.symbol()
     message.content_encoding = properties.symbol()
-    message.expiration = _moment("absolute-expiry-time", properties.value())
-    message.timestamp = _moment("creation-time", properties.value())
+    expiration = _moment("absolute-expiry-time", properties.value())
+    if expiration is not None:
+        message.expiration = expiration
+    message.timestamp = _moment("creation-time", properties.value()) or 0
     message.group_id = properties.string()
     sequence = int(properties.optional_uint())
     message.group_sequence = None if sequence < 0 else signed_sequence(sequence)
@@ -152,11 +154,6 @@ def put_properties(out: BytesWriter, message: JmsMessage) -> None:
     fields.close(out, PROPERTIES)
 
 
-def expiration(absolute_ms: int, *, ttl: int, now_ms: int) -> int:
-    """Return JMSExpiration: absolute-expiry-time, else now plus ttl; as in JMS, 0 is none."""
-    return now_ms + ttl if absolute_ms == 0 and ttl > 0 else absolute_ms
-
-
 def signed_sequence(group_sequence: int) -> int:
     """Return a group-sequence as JMSXGroupSeq: from 2^31 on it is negative (WD10 3.3.2)."""
     return group_sequence - SIGN if group_sequence > INT_MAX else group_sequence
@@ -185,9 +182,9 @@ def _address_of(destination: Destination | None) -> str | None:
     return None if destination is None else destination.address
 
 
-def _moment(field: str, value: object) -> int:
+def _moment(field: str, value: object) -> int | None:
     if value is None:
-        return 0
+        return None
     if isinstance(value, Timestamp):
         return value.value
     raise MappingError(f"properties: {field}: a timestamp was expected")

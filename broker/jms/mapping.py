@@ -36,7 +36,6 @@ from broker.jms.content_type import JAVA_OBJECT
 from broker.jms.destinations import Destination, destination
 from broker.jms.errors import MappingError
 from broker.jms.headers import (
-    expiration,
     put_message_header,
     put_properties,
     read_header,
@@ -122,6 +121,8 @@ class Decoder:
         consumer = self._consumer
         message.annotations = self._others
         read_header(message, data, sections.header, end)
+        if message.time_to_live > 0:
+            message.expiration = now_ms + message.time_to_live
         to, reply_to = read_properties(message, data, sections.properties, end, known=known)
         if to is None:
             message.destination = consumer
@@ -129,7 +130,6 @@ class Decoder:
             message.destination = destination(to, destination_type(known), consumer=consumer)
         if reply_to is not None:
             message.reply_to = destination(reply_to, reply_to_type(known), consumer=consumer)
-        message.expiration = expiration(message.expiration, ttl=message.time_to_live, now_ms=now_ms)
         due = delivery_time(known)
         message.delivery_time = message.timestamp if due is None else due
         _read_type(message, known.get(JMS_TYPE))

@@ -19,7 +19,6 @@ from broker.jms import (
     Profile,
 )
 from broker.jms.headers import (
-    expiration,
     put_message_header,
     put_properties,
     read_header,
@@ -283,17 +282,3 @@ def test_a_number_may_be_unsigned_of_any_width(number: object) -> None:
 def test_group_sequences_beyond_an_int_are_negative(unsigned: int, signed: int) -> None:
     assert signed_sequence(unsigned) == signed
     assert unsigned_sequence(signed) == unsigned
-
-
-@pytest.mark.requirement("MAP-04", "MAP-08")
-@pytest.mark.parametrize(
-    ("absolute_ms", "ttl", "expected"),
-    [
-        pytest.param(5000, 0, 5000, id="the absolute time"),
-        pytest.param(5000, 60, 5000, id="the absolute time, whatever the ttl"),
-        pytest.param(0, 60, 1060, id="the ttl from now on"),
-        pytest.param(0, 0, 0, id="never"),
-    ],
-)
-def test_when_a_message_expires(absolute_ms: int, ttl: int, expected: int) -> None:
-    assert expiration(absolute_ms, ttl=ttl, now_ms=1000) == expected

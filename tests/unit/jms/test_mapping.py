@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.amqp.types import Byte, Char, Float, Int, Map, Short, Symbol, Timestamp
+from broker.amqp.types import Byte, Char, Float, Int, Map, Short, Symbol, Timestamp, UInt
 from broker.jms import (
     NON_PERSISTENT,
     PERSISTENT,
@@ -167,10 +167,31 @@ def test_the_delivery_time_is_annotated_or_that_of_sending(annotation: object) -
     assert decode(data, now_ms=0).delivery_time == NOW + 5
 
 
-@pytest.mark.requirement("MAP-04")
-def test_an_expiration_that_is_not_absolute_runs_from_now() -> None:
-    data = encoded(header={"ttl": None, "delivery-count": None})
-    assert decode(data, now_ms=NOW).expiration == 0
+# absolute-expiry-time and ttl, None for absent; JMSExpiration of a message received at NOW
+EXPIRATIONS: Final = [
+    pytest.param(5000, None, 5000, id="the absolute time"),
+    pytest.param(5000, 60, 5000, id="the absolute time, whatever the ttl"),
+    pytest.param(0, 60, 0, id="an absolute time of 0, whatever the ttl"),
+    pytest.param(-1, 60, -1, id="an absolute time before 1970, whatever the ttl"),
+    pytest.param(None, 60, NOW + 60, id="the ttl from now on"),
+    pytest.param(None, 0, 0, id="never: a ttl of 0"),
+    pytest.param(None, None, 0, id="never: neither"),
+]
+
+
+@pytest.mark.requirement("MAP-04", "MAP-08")
+@pytest.mark.parametrize(("absolute_ms", "ttl", "expected"), EXPIRATIONS)
+def test_when_a_message_expires(absolute_ms: int | None, ttl: int | None, expected: int) -> None:
+    absolute = None if absolute_ms is None else Timestamp(absolute_ms)
+    data = encoded(
+        header={"ttl": None if ttl is None else UInt(ttl)},
+        properties={"absolute-expiry-time": absolute},
+    )
+    assert decode(data, now_ms=NOW).expiration == expected
+
+
+@pytest.mark.requirement("MAP-04", "MAP-08")
+def test_jms_amqp_ttl_gives_an_expiration() -> None:
     message = JmsMessage(NoBody(), properties={"JMS_AMQP_TTL": 60})
     assert decode(encode(message), now_ms=NOW).expiration == NOW + 60
 
