@@ -43,7 +43,10 @@ OF_THE_MAPPING: Final = frozenset(
 
 
 def read_annotations(data: bytes, at: i64, end: i64) -> tuple[dict[str, object], Map]:
-    """Return the annotations of the mapping by name, and all others; `at` is -1 for no section."""
+    """Return the annotations of the mapping by name, and all others; `at` is -1 for no section.
+
+    Raise MappingError if a key is given twice: such a map is invalid (core 1.6.23).
+    """
     known: dict[str, object] = {}
     if at < 0:
         return known, NO_ANNOTATIONS
@@ -53,6 +56,8 @@ def read_annotations(data: bytes, at: i64, end: i64) -> tuple[dict[str, object],
         key, at = take_value(data, at, end)
         value, at = take_value(data, at, end)
         if isinstance(key, Symbol) and key.text in OF_THE_MAPPING:
+            if key.text in known:
+                raise MappingError(f"the annotation {key.text} is given twice")
             known[key.text] = value
         else:
             others.append((key, value))

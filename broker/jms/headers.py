@@ -86,7 +86,8 @@ def read_properties(
     """Set the fields of `message` from the properties section at `at`; -1 means there is none.
 
     Return the fields to and reply-to. `known` are the annotations of the mapping. The expiration is
-    set only if absolute-expiry-time is there, even to 0. Raise MappingError, which names the field, if one is of a wrong type.
+    set only if absolute-expiry-time is there, even to 0. Raise MappingError, which names the field,
+    if one is of a wrong type.
     """
     if at < 0:
         return None, None

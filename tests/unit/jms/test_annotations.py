@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
-from broker.amqp.encode import BytesWriter
+from broker.amqp.encode import BytesWriter, put_value
 from broker.amqp.types import Byte, Int, Map, Symbol, Timestamp, UInt, ULong
-from broker.jms import Destination, DestinationType, JmsMessage, Profile, TextBody
+from broker.jms import Destination, DestinationType, JmsMessage, MappingError, Profile, TextBody
 from broker.jms.annotations import (
     delivery_time,
     destination_type,
@@ -87,6 +87,34 @@ def test_others_are_kept_apart() -> None:
     assert known == {"x-opt-jms-dest": Byte(1), "x-opt-jms-type": "kind"}
     assert others == Map([(Symbol("x-opt-own"), 1)])
     assert read_annotations(b"", -1, 0) == ({}, Map([]))
+
+
+TWICE: Final = [
+    pytest.param("x-opt-jms-msg-type", Byte(5), Byte(3), id="the kind of message"),
+    pytest.param("x-opt-jms-dest", Byte(0), Byte(1), id="the type of the destination"),
+    pytest.param("x-opt-jms-reply-to", Byte(0), Byte(1), id="the type of the reply-to"),
+    pytest.param("x-opt-to-type", "queue", "topic", id="the type of the destination in words"),
+    pytest.param("x-opt-reply-type", "queue", "topic", id="the type of the reply-to in words"),
+    pytest.param("x-opt-delivery-time", 1, 2, id="the delivery time"),
+    pytest.param("x-opt-jms-type", "a", "b", id="the JMSType"),
+    pytest.param("x-opt-app-correlation-id", True, False, id="the kind of correlation-id"),
+    pytest.param("x-opt-jms-dest", Byte(1), Byte(1), id="twice the same"),
+    pytest.param("x-opt-own", 1, 2, id="an annotation outside of the mapping"),
+]
+
+
+@pytest.mark.requirement("MAP-04", "MAP-07")
+@pytest.mark.parametrize(("name", "first", "second"), TWICE)
+def test_an_annotation_that_is_given_twice_is_refused(
+    name: str, first: object, second: object
+) -> None:
+    out = BytesWriter()
+    for word in (name, first, name, second):
+        put_value(out, Symbol(word) if word is name else word)
+    pairs = out.getvalue()
+    data = b"\x00\x53\x72\xc1" + bytes([len(pairs) + 1, 4]) + pairs
+    with pytest.raises(MappingError, match="twice"):
+        read_annotations(data, 3, len(data))
 
 
 @pytest.mark.requirement("MAP-04")
