@@ -64,12 +64,21 @@ class BodySection(Enum):
 class Body:
     """The body of a message.
 
-    `content_type` is the content-type that its kind requires, None if it requires none.
+    `section` is the type of section in which it is sent; `content_type` is the content-type that
+    its kind requires, None if it requires none.
     """
 
-    def __init__(self, kind: MessageKind, content: object, content_type: str | None = None) -> None:
+    def __init__(
+        self,
+        kind: MessageKind,
+        content: object,
+        *,
+        section: BodySection = BodySection.VALUE,
+        content_type: str | None = None,
+    ) -> None:
         self.kind: Final = kind
         self.content: Final = content
+        self.section: Final = section
         self.content_type: Final = content_type
 
     @abstractmethod
@@ -114,7 +123,9 @@ class BytesBody(Body):
     """The body of a BytesMessage (EARLY 4.2.4.2)."""
 
     def __init__(self, data: bytes) -> None:
-        super().__init__(MessageKind.BYTES, data, OCTET_STREAM)
+        super().__init__(
+            MessageKind.BYTES, data, section=BodySection.DATA, content_type=OCTET_STREAM
+        )
         self.data: Final = data
 
     def write(self, out: BytesWriter) -> None:
@@ -131,7 +142,8 @@ class MapBody(Body):
         self.entries: Final = entries
 
     def write(self, out: BytesWriter) -> None:
-        for value in self.entries.values():
+        for name, value in self.entries.items():
+            _require_name(name)
             _require_jms_value(value)
         _put_section(out, AMQP_VALUE, self.entries)
 
@@ -157,7 +169,9 @@ class SerializedBody(Body):
     """The body of an ObjectMessage whose object Java has serialized (WD10 3.2.4.6)."""
 
     def __init__(self, serialized: bytes = JAVA_NULL) -> None:
-        super().__init__(MessageKind.OBJECT, serialized, JAVA_OBJECT)
+        super().__init__(
+            MessageKind.OBJECT, serialized, section=BodySection.DATA, content_type=JAVA_OBJECT
+        )
         self.serialized: Final = serialized
 
     def write(self, out: BytesWriter) -> None:
@@ -333,9 +347,7 @@ def _map_body(content: Content) -> Body:
     if not isinstance(value, Map):
         raise _mismatch(MessageKind.MAP, content)
     for key, held in value.pairs:
-        if not isinstance(key, str):
-            raise MappingError(f"a name in a MapMessage is a string, not {key!r:.100}")
-        entries[key] = held
+        entries[_require_name(key)] = held
     return MapBody(entries)
 
 
@@ -356,6 +368,12 @@ def _mismatch(kind: MessageKind, content: Content) -> MappingError:
 def _put_section(out: BytesWriter, descriptor: i64, value: object) -> None:
     put_descriptor(out, descriptor)
     put_value(out, value)
+
+
+def _require_name(key: object) -> str:
+    if isinstance(key, str):
+        return key
+    raise MappingError(f"a name in a MapMessage is a string, not {key!r:.100}")
 
 
 def _require_jms_value(value: object) -> None:

@@ -126,8 +126,8 @@ def _take_properties(
     return to, reply_to
 
 
-def put_properties(out: BytesWriter, message: JmsMessage) -> None:
-    """Write the properties section; MappingError if an id is invalid."""
+def put_properties(out: BytesWriter, message: JmsMessage, *, content_type: str | None) -> None:
+    """Write the properties section, with this content-type; MappingError if an id is invalid."""
     profile = message.profile
     fields = FieldWriter()
     if message.message_id is None:
@@ -142,7 +142,7 @@ def put_properties(out: BytesWriter, message: JmsMessage) -> None:
         fields.skip()
     else:
         put_value(fields.field(), correlation_id_value(message.correlation_id, profile))
-    fields.symbol(message.content_type)
+    fields.symbol(content_type)
     fields.symbol(message.content_encoding)
     _put_moment(fields, message.expiration)
     _put_moment(fields, message.timestamp)

@@ -26,13 +26,14 @@ from broker.jms.annotations import (
 )
 from broker.jms.bodies import (
     NO_BODY,
+    BodySection,
     SerializedBody,
     annotated_kind,
     body_of,
     kind_of,
     read_content,
 )
-from broker.jms.content_type import JAVA_OBJECT
+from broker.jms.content_type import JAVA_OBJECT, is_java_object
 from broker.jms.destinations import Destination, destination
 from broker.jms.errors import MappingError
 from broker.jms.headers import (
@@ -91,6 +92,7 @@ class Decoder:
     def decode(self, data: bytes, start: i64, end: i64, *, now_ms: int) -> JmsMessage:
         """Return the message in `data[start:end]`; MappingError if it is malformed."""
         message = JmsMessage(NO_BODY, profile=self._profile)
+        message.is_received = True
         sections = self.sections
         try:
             sections.read(data, start, end)
@@ -188,13 +190,32 @@ def _read_body(message: JmsMessage, data: bytes, sections: Sections, *, annotati
     message.body_section = content.section
 
 
-def _put(out: BytesWriter, message: JmsMessage) -> None:
-    is_java = message.content_type == JAVA_OBJECT
-    if isinstance(message.body, SerializedBody) != is_java:
+def content_type_to_send(message: JmsMessage) -> str | None:
+    """Return the content-type of the encoded message.
+
+    Serialized objects have one type, which no other body may have (WD10 3.2.4.6): raise
+    MappingError if an application has set another. The type of a received message describes the
+    section that it arrived in, so a body that is now sent as a value loses it (EARLY 4.2.4.3), and
+    a body that is sent as data without it gets the type of its kind (EARLY 4.2.4.2).
+    """
+    body, content_type = message.body, message.content_type
+    is_serialized = isinstance(body, SerializedBody)
+    contradicts = is_serialized != is_java_object(content_type)
+    if contradicts and not message.is_received:
         raise MappingError(f"the content-type {JAVA_OBJECT} is that of serialized objects alone")
+    if is_serialized or contradicts:
+        return body.content_type
+    if not message.is_received:
+        return content_type
+    is_kept = body.section is BodySection.DATA or body.section is message.body_section
+    return content_type if is_kept and content_type else body.content_type
+
+
+def _put(out: BytesWriter, message: JmsMessage) -> None:
+    content_type = content_type_to_send(message)
     put_message_header(out, message)
     put_annotations(out, message)
-    put_properties(out, message)
+    put_properties(out, message, content_type=content_type)
     if message.properties:
         put_descriptor(out, APPLICATION_PROPERTIES)
         put_value(out, message.properties)

@@ -68,8 +68,8 @@ class JmsMessage:
     `amqp_ttl` is the property JMS_AMQP_TTL, which an application sets to have another value in the
     header. `delivery_time` 0 means the same as `timestamp`. `subject` is a vendor property of
     EARLY; in WD10 the subject is the `type`. `annotations` are those outside the mapping,
-    `properties` the application's own. `body_section` is the section that held the body of a
-    received message.
+    `properties` the application's own. `is_received` tells a decoded message from a made
+    one, and `body_section` is the section that held its body.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class JmsMessage:
         """`properties` are set with `set_property`, which refuses invalid ones by MappingError."""
         self.body: Body = body
         self.profile: Final = profile
+        self.is_received: bool = False
         self.body_section: BodySection = BodySection.NONE
         self.message_id: str | None = None
         self.correlation_id: str | None = None

@@ -16,14 +16,18 @@ def stamp(
 ) -> None:
     """Set the headers that depend on sending a message now, whatever they were before.
 
-    Delivery mode, priority and time to live stay as they are. The time to live (ms) runs from
-    `now_ms` on, not from the delivery time; 0 means that the message never expires.
+    A message that was received loses the marks of its delivery: the count, and first-acquirer,
+    which only a provider sets (WD10 3.2.1 JMSRedelivered, 3.2.2, 4). Delivery mode, priority and
+    time to live stay as they are. The time to live (ms) runs from `now_ms` on, not from the
+    delivery time; 0 means that the message never expires.
     """
     message.message_id = message_id
     message.timestamp = now_ms
     message.destination = destination
     message.expiration = now_ms + message.time_to_live if message.time_to_live > 0 else 0
     message.delivery_time = now_ms + delivery_delay
+    message.delivery_count = 1
+    message.first_acquirer = False
 
 
 def header_ttl(amqp_ttl: int | None, time_to_live: int) -> int:

@@ -6,8 +6,9 @@ they are recognized: WD10 3.3.4, EARLY 4.3.7.
 
 from __future__ import annotations
 
+import re
 import uuid
-from typing import Final
+from typing import Final, cast
 
 import pytest
 
@@ -131,6 +132,15 @@ def test_what_jms_has_no_type_for_is_not_sent_in_maps_and_streams(value: object)
     for body in (MapBody({"name": value}), StreamBody([value])):
         with pytest.raises(MappingError, match="no type"):
             body.write(BytesWriter())
+
+
+@pytest.mark.requirement("MAP-07")
+@pytest.mark.parametrize("key", [1, Symbol("s"), b"b", None, True], ids=repr)
+def test_the_names_of_a_map_are_strings_in_both_directions(key: object) -> None:
+    with pytest.raises(MappingError, match=re.escape(f"not {key!r}")):
+        MapBody(cast("dict[str, object]", {key: 1})).write(BytesWriter())
+    with pytest.raises(MappingError, match=re.escape(f"not {key!r}")):
+        body_of(MAP, Content(BodySection.VALUE, Map([(key, 1)]), None))
 
 
 NONE: Final = BodySection.NONE

@@ -46,7 +46,7 @@ def written_header(made: JmsMessage) -> dict[str, object]:
 
 def written_properties(made: JmsMessage) -> dict[str, object]:
     out = BytesWriter()
-    put_properties(out, made)
+    put_properties(out, made, content_type=made.content_type)
     return properties_of(out.getvalue())
 
 

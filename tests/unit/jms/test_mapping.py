@@ -38,6 +38,7 @@ from tests.support.jms import (
     DELIVERY_ANNOTATIONS,
     FOOTER,
     HEADER,
+    SEQUENCE,
     VALUE,
     annotations_of,
     application_of,
@@ -244,6 +245,55 @@ def test_the_content_type_of_serialized_objects_is_theirs_alone() -> None:
     for message in (typed, serialized):
         with pytest.raises(MappingError, match=java):
             encode(message)
+
+
+JAVA: Final = Symbol("application/x-java-serialized-object")
+OCTET_STREAM: Final = Symbol("application/octet-stream")
+PLAIN: Final = Symbol("text/plain; charset=iso-8859-1")
+
+# x-opt-jms-msg-type, section and content-type received; section and content-type sent anew
+SENT_ANEW: Final = [
+    pytest.param(1, DATA, b"\xac", None, DATA, JAVA, id="object: no type"),
+    pytest.param(1, DATA, b"\xac", JAVA, DATA, JAVA, id="object: its type"),
+    pytest.param(
+        *(None, DATA, b"\xac", Symbol("Application/X-Java-Serialized-Object"), DATA, JAVA),
+        id="object: its type in another case",
+    ),
+    pytest.param(
+        *(None, DATA, b"\xac", Symbol(f"{JAVA}; v=1"), DATA, JAVA), id="object: with a parameter"
+    ),
+    pytest.param(1, DATA, b"\xac", OCTET_STREAM, DATA, JAVA, id="object: another type"),
+    pytest.param(1, VALUE, "x", JAVA, VALUE, None, id="object in a value: the type of Java's"),
+    pytest.param(None, DATA, b"\xe9", PLAIN, VALUE, None, id="text out of data"),
+    pytest.param(5, VALUE, "x", PLAIN, VALUE, PLAIN, id="text out of a value: as it was"),
+    pytest.param(5, VALUE, "x", JAVA, VALUE, None, id="text: the type of Java's objects"),
+    pytest.param(None, VALUE, b"x", None, DATA, OCTET_STREAM, id="bytes out of a value"),
+    pytest.param(3, DATA, b"x", None, DATA, OCTET_STREAM, id="bytes: no type"),
+    pytest.param(3, DATA, b"x", PLAIN, DATA, PLAIN, id="bytes: as it was"),
+    pytest.param(4, SEQUENCE, [1], PLAIN, VALUE, None, id="stream out of a sequence"),
+]
+
+
+@pytest.mark.requirement("MAP-07")
+@pytest.mark.parametrize("profile", list(Profile), ids=[profile.value for profile in Profile])
+@pytest.mark.parametrize(("kind", "code", "value", "given", "sent_as", "sent"), SENT_ANEW)
+def test_the_content_type_of_a_message_that_is_sent_anew(
+    kind: int | None,
+    code: int,
+    value: object,
+    given: Symbol | None,
+    sent_as: int,
+    sent: Symbol | None,
+    profile: Profile,
+) -> None:
+    annotations: dict[str, object] = {} if kind is None else {"x-opt-jms-msg-type": Byte(kind)}
+    data = encoded((code, value), annotations=annotations, properties={"content-type": given})
+    received = decode(data, now_ms=NOW, profile=profile)
+    stamp(received, now_ms=NOW, message_id="ID:2", destination=Destination("b"))
+    again = encode(received)
+    assert [section for section, _ in bodies_of(again)] == [sent_as]
+    assert properties_of(again).get("content-type") == sent
+    assert repr(decode(again, now_ms=NOW, profile=profile).body) == repr(received.body)
 
 
 def unencodable() -> list[JmsMessage]:

@@ -6,8 +6,10 @@ from typing import Final
 
 import pytest
 
-from broker.jms import NON_PERSISTENT, Destination, JmsMessage, TextBody, stamp
+from broker.amqp.types import UInt
+from broker.jms import NON_PERSISTENT, Destination, JmsMessage, TextBody, decode, encode, stamp
 from broker.jms.sending import header_ttl
+from tests.support.jms import VALUE, encoded, header_of
 
 UINT_MAX: Final = 2**32 - 1
 NOT_SET: Final = -1
@@ -58,3 +60,25 @@ def test_what_was_set_before_does_not_count() -> None:
     stamp(message, now_ms=1000, message_id=None, destination=Destination("a"))
     assert not message.message_id
     assert (message.expiration, message.delivery_time) == (0, 1000)
+
+
+@pytest.mark.requirement("MAP-04", "MAP-05", "MAP-06")
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param({"first-acquirer": True}, id="a first delivery"),
+        pytest.param({"delivery-count": UInt(2)}, id="a third delivery"),
+        pytest.param({"first-acquirer": True, "delivery-count": UInt(1)}, id="both marks"),
+    ],
+)
+def test_a_received_message_that_is_sent_anew_was_never_delivered(
+    header: dict[str, object],
+) -> None:
+    message = decode(encoded((VALUE, "text"), header=header), now_ms=1000)
+    stamp(message, now_ms=2000, message_id="ID:2", destination=Destination("b"))
+    assert (message.delivery_count, message.redelivered, message.first_acquirer) == (
+        1,
+        False,
+        False,
+    )
+    assert header_of(encode(message)) == {}
