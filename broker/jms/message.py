@@ -9,6 +9,7 @@ from mypy_extensions import mypyc_attr
 from broker.amqp.types import (
     Array,
     Byte,
+    Char,
     Described,
     Int,
     Map,
@@ -17,6 +18,7 @@ from broker.amqp.types import (
 from broker.jms.bodies import Body, BodySection
 from broker.jms.destinations import Destination
 from broker.jms.errors import MappingError
+from broker.jms.identifiers import is_identifier
 from broker.jms.profile import Profile
 
 NON_PERSISTENT: Final = 1
@@ -120,12 +122,36 @@ class JmsMessage:
         """Set a property as an application does, including those of JMSX and JMS_AMQP.
 
         An int is a long, a float a double; use Byte, Short, Int and Float for the other types.
-        MappingError if an application may not set that name, or the value is of no simple type.
+        MappingError if an application may not set that name, no selector could name it, or the
+        value is of no simple type, or a char (JMS 2.0 3.5.1; EARLY 4.2.3).
         """
         if not name:
             raise MappingError("a property without a name")
+        if name.startswith("JMS"):
+            spelled = self._spelled(name)
+            if self._set_defined(spelled, value):
+                return
+            if not spelled.startswith(("JMSX", "JMS_")):
+                raise MappingError(f"{name:.100} is no property: JMS keeps such names for headers")
+        if not is_identifier(name):
+            raise MappingError(
+                f"{name!r:.100} is no name of a property: a selector could not name it"
+            )
+        if isinstance(value, Char):
+            raise MappingError(f"{name:.100} is a char, which no property may be: set a string")
+        self._set_own(name, value)
+
+    def set_any_property(self, name: str, value: object) -> None:
+        """Set a property that another AMQP client may have sent: of any name, or a char.
+
+        Properties that the mapping defines are set as by `set_property`. MappingError if it refuses
+        them, or the value is of no simple type.
+        """
         if name.startswith("JMS") and self._set_defined(self._spelled(name), value):
             return
+        self._set_own(name, value)
+
+    def _set_own(self, name: str, value: object) -> None:
         if not _is_simple(value):
             raise MappingError(f"{name:.100} is no simple value, but a {type(value).__name__}")
         self.properties[name] = value

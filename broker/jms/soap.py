@@ -34,6 +34,9 @@ DELIVERY_MODES: Final = {
 TIME_TO_LIVE_MAX: Final = 2**53
 """Maximum time to live in ms, some 285,000 years: a time plus this still fits a timestamp."""
 
+DIGITS_MAX: Final = 19
+"""Maximum digits of a number in a text: those of the largest Java long."""
+
 REFUSED: Final = frozenset(
     {
         *("JMSMessageID", "JMSExpiration", "JMSRedelivered", "JMSTimestamp"),
@@ -104,7 +107,7 @@ def _number(name: str, value: object, *, low: int, high: int) -> int:
 
 
 def _parsed(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
+    """Return the whole number in decimal digits, None for the other forms that Python reads too."""
+    digits = text.removeprefix("-")
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MAX
+    return int(text) if is_number else None

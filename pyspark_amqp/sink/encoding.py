@@ -198,8 +198,9 @@ def _property(name: str) -> Put:
 
 
 def _put_properties(message: JmsMessage, value: object) -> None:
+    # the row may come from a client that is not bound to the names of JMS
     for name, each in map_in("properties", value).items():
-        message.set_property(name, each)
+        message.set_any_property(name, each)
 
 
 def _put_destination(message: JmsMessage, told: tuple[str, str]) -> None:

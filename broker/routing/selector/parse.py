@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import struct
-import unicodedata
 from typing import Final, cast, final
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
+from broker.jms.identifiers import RESERVED, first_wrong
 from broker.routing.errors import InvalidSelector
 from broker.routing.selector.expression import (
     ACCEPTED,
@@ -44,22 +44,10 @@ EXCERPT: Final = 20
 """Maximum characters of a selector that an error repeats."""
 
 KEYWORDS: Final[dict[str, str]] = {
-    "NOT": "_NOT",
-    "TRUE": "TRUE",
-    "FALSE": "FALSE",
-    "OR": "_OR",
-    "AND": "_AND",
-    "BETWEEN": "_BETWEEN",
-    "IN": "_IN",
-    "LIKE": "_LIKE",
-    "ESCAPE": "_ESCAPE",
-    "IS": "_IS",
-    "NULL": "_NULL",
+    # the tree needs the literals, and none of the other words
+    word: word if word in ("TRUE", "FALSE") else f"_{word}"
+    for word in RESERVED
 }
-
-NAME_CATEGORIES: Final = ("Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc")
-"""Unicode categories of the characters that may begin a Java identifier."""
-NAME_PART_CATEGORIES: Final = (*NAME_CATEGORIES, "Nd", "Mn", "Mc")
 
 ANY: Final = ""
 BOOLEAN: Final = "a condition"
@@ -292,10 +280,9 @@ def classified(token: Token) -> Token:
 
 def check_name(token: Token) -> None:
     """Raise InvalidSelector if `token` is no Java identifier."""
-    for at, character in enumerate(token):
-        allowed = NAME_PART_CATEGORIES if at else NAME_CATEGORIES
-        if character not in "0123456789_$" and unicodedata.category(character) not in allowed:
-            raise InvalidSelector(unexpected(character), start_of(token) + at)
+    at = first_wrong(token)
+    if at >= 0:
+        raise InvalidSelector(unexpected(token[at]), start_of(token) + at)
 
 
 # -- errors, with their positions

@@ -427,7 +427,7 @@ def messages(draw: st.DrawFn) -> JmsMessage:
         message.set_property(name, value)
     own = st.dictionaries(TEXTS.map("own".__add__), JMS_VALUES | scalars(), max_size=5)
     for name, value in draw(own).items():
-        message.set_property(name, value)
+        message.set_any_property(name, value)
     return message
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import Final
 
 import pytest
 
+from broker.amqp.sections import split
 from broker.amqp.types import Byte, Char, Float, Int, Map, Short, Symbol, Timestamp, UInt
-from broker.jms import JmsMessage, MappingError, NoBody, Profile
+from broker.jms import JmsMessage, MappingError, NoBody, Profile, decode, encode
+from broker.message import read_message
+from broker.routing.selector import parse_selector
+from tests.support.clock import SimulatedClock
 
 WD10: Final = Profile.WD10
 EARLY: Final = Profile.EARLY
@@ -59,8 +64,8 @@ def test_early_knows_the_names_without_underscores_too(printed: str, name: str) 
     message = JmsMessage(NoBody(), properties={printed: "x"}, profile=EARLY)
     assert message.get_property(printed) == message.get_property(name) == "x"
     assert printed not in message.all_properties()
-    own = JmsMessage(NoBody(), properties={printed: "x"})
-    assert own.properties == {printed: "x"}
+    with pytest.raises(MappingError, match=printed):
+        JmsMessage(NoBody(), properties={printed: "x"})
 
 
 @pytest.mark.requirement("MAP-05", "MAP-06")
@@ -116,7 +121,7 @@ def test_the_application_id_is_a_property_like_others() -> None:
 
 
 OWN: Final[list[object]] = [
-    *(None, True, Byte(1), Short(1), Int(1), 1, Float(1.5), 1.5, "x", Char(65)),
+    *(None, True, Byte(1), Short(1), Int(1), 1, Float(1.5), 1.5, "x"),
     *(b"x", UInt(1), Timestamp(1), Symbol("s"), uuid.UUID(int=1)),
 ]
 
@@ -130,8 +135,64 @@ def test_an_applications_own_properties_are_of_any_simple_type(value: object) ->
 
 @pytest.mark.parametrize("value", [[], {}, Map([])], ids=repr)
 def test_a_property_is_no_list_and_no_map(value: object) -> None:
-    with pytest.raises(MappingError, match="own"):
-        JmsMessage(NoBody()).set_property("own", value)
+    message = JmsMessage(NoBody())
+    for set_property in (message.set_property, message.set_any_property):
+        with pytest.raises(MappingError, match="own"):
+            set_property("own", value)
+
+
+HEADERS: Final = [
+    *("JMSMessageID", "JMSTimestamp", "JMSCorrelationID", "JMSReplyTo", "JMSDestination"),
+    *("JMSDeliveryMode", "JMSRedelivered", "JMSType", "JMSExpiration", "JMSPriority"),
+    *("JMSDeliveryTime", "JMSOther", "JMS"),
+]
+UNNAMEABLE: Final = [
+    *("a-b", "1a", "a b", " a", "a.b", "x:y", "a\n", "☃", "a☃"),
+    *("NULL", "and", "Or", "not", "TRUE", "false", "between", "like", "in", "is", "escape"),
+]
+"""Names that are no identifier of a selector."""
+
+
+@pytest.mark.requirement("MAP-05")
+@pytest.mark.parametrize("name", [*HEADERS, *UNNAMEABLE])
+@pytest.mark.parametrize("profile", list(Profile), ids=[profile.value for profile in Profile])
+def test_a_name_is_refused_to_applications_but_not_to_messages_of_others(
+    name: str, profile: Profile
+) -> None:
+    message = JmsMessage(NoBody(), profile=profile)
+    with pytest.raises(MappingError, match=re.escape(repr(name)[1:-1])):
+        message.set_property(name, "x")
+    message.set_any_property(name, "x")
+    assert decode(encode(message), now_ms=0, profile=profile).properties == {name: "x"}
+
+
+@pytest.mark.requirement("MAP-05")
+@pytest.mark.parametrize("name", ["_", "$", "a1", "größe", "Null_", "And1", "JMSXOther", "JMS_x"])
+def test_a_name_that_a_selector_can_use_is_taken(name: str) -> None:
+    message = JmsMessage(NoBody(), properties={name: "x"})
+    assert message.properties == {name: "x"}
+    data = encode(message)
+    assert parse_selector(f"{name} = 'x'").matches(
+        read_message(split(data, 0, len(data)), data, SimulatedClock())
+    )
+
+
+@pytest.mark.requirement("MAP-05")
+def test_a_char_is_refused_to_applications_but_not_to_messages_of_others() -> None:
+    message = JmsMessage(NoBody())
+    with pytest.raises(MappingError, match="own is a char"):
+        message.set_property("own", Char(65))
+    message.set_any_property("own", Char(65))
+    assert decode(encode(message), now_ms=0).properties == {"own": Char(65)}
+
+
+@pytest.mark.requirement("MAP-05", "MAP-06")
+def test_properties_of_the_mapping_are_set_in_messages_of_others_too() -> None:
+    message = JmsMessage(NoBody())
+    message.set_any_property("JMSXGroupID", "g")
+    assert (message.group_id, message.properties) == ("g", {})
+    with pytest.raises(MappingError, match="JMSXState"):
+        message.set_any_property("JMSXState", 1)
 
 
 def test_a_property_has_a_name() -> None:
