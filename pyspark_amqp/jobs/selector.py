@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 import struct
-import unicodedata
 from functools import cache
 from importlib.resources import files
 from typing import Final, NoReturn, cast
@@ -20,21 +19,14 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from broker.jms.identifiers import RESERVED, first_wrong
+
 GRAMMAR: Final = "routing/selector/grammar.lark"
 """The broker's own grammar, read as data: no code of `broker.routing` is needed here."""
 
 LONG_MAX: Final = 2**63 - 1
 
-KEYWORDS: Final = {
-    **{word: word for word in ("TRUE", "FALSE")},
-    **{
-        word: f"_{word}"
-        for word in ("NOT", "OR", "AND", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL")
-    },
-}
-
-NAME_CATEGORIES: Final = ("Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc")
-NAME_PART_CATEGORIES: Final = (*NAME_CATEGORIES, "Nd", "Mn", "Mc")
+KEYWORDS: Final = {word: word if word in ("TRUE", "FALSE") else f"_{word}" for word in RESERVED}
 
 
 class SelectorError(ValueError):
@@ -354,6 +346,14 @@ def _regular(pattern: Token, escape: Token | None) -> str:
 EXACT_TYPES: Final = ("byte", "short", "int", "long")
 APPROXIMATE_TYPES: Final = ("float", "double")
 
+TEXT_COLUMNS: Final = frozenset(
+    {
+        *("JMSMessageID", "JMSCorrelationID", "JMSType", "JMSXGroupID", "JMSXUserID"),
+        "JMS_AMQP_REPLY_TO_GROUP_ID",
+    }
+)
+"""The columns of text that a selector names as JMS does."""
+
 
 def _named(token: Token) -> Value:
     """Return the value of a name: a header of JMS, or else a property.
@@ -365,10 +365,11 @@ def _named(token: Token) -> Value:
         words = F.when(F.col(name) == 2, "PERSISTENT").when(F.col(name) == 1, "NON_PERSISTENT")
         return Value(start, text=words, is_name=True)
     if name == "JMSTimestamp":
-        return Value(start, exact=F.unix_millis(F.col(name)), is_name=True)
+        # a message without a time has the time 0 (WD10 3.3.2)
+        return Value(start, exact=F.coalesce(F.unix_millis(F.col(name)), F.lit(0)), is_name=True)
     if name in {"JMSPriority", "JMSXGroupSeq", "JMSXDeliveryCount"}:
         return Value(start, exact=F.col(name).cast("bigint"), is_name=True)
-    if name in {"JMSMessageID", "JMSCorrelationID", "JMSType", "JMSXGroupID", "JMSXUserID"}:
+    if name in TEXT_COLUMNS:
         return Value(start, text=F.col(name), is_name=True)
     if name.startswith("JMS") and not name.startswith(("JMSX", "JMS_")):
         fail(f"a selector cannot ask for {name!r}", start)
@@ -390,10 +391,9 @@ def _classified(token: Token) -> Token:
     if keyword is not None:
         token.type = keyword
     elif not token.isascii():
-        for at, character in enumerate(token):
-            allowed = NAME_PART_CATEGORIES if at else NAME_CATEGORIES
-            if character not in "0123456789_$" and unicodedata.category(character) not in allowed:
-                fail(f"{character!r} is unexpected", _start(token) + at)
+        at = first_wrong(token)
+        if at >= 0:
+            fail(f"{token[at]!r} is unexpected", _start(token) + at)
     return token
 
 

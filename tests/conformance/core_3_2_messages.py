@@ -112,6 +112,12 @@ a_field_of_another_type_is_refused = refused(
     message(b"", section(0x70, [True, None, "soon"])),
 )
 
+a_priority_beyond_its_type_is_refused = refused(
+    "a_priority_beyond_its_type_is_refused",
+    "A message whose priority is a number that no ubyte can be is not accepted.",
+    message(b"", section(0x70, [True, UInt(300)])),
+)
+
 annotations_that_are_no_map_are_refused = refused(
     "annotations_that_are_no_map_are_refused",
     "A message whose annotations are a list is not accepted.",

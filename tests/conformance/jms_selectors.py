@@ -16,10 +16,19 @@ from broker.amqp.terminus import LINK_DETACH, Source, SourceFilter
 from broker.amqp.types import Described, Float, Int, Short, Symbol, ULong
 
 from .conversation import Conversation
-from .exchange import properties, receive_all, receive_one, send_all, take_all, unless_not_offered
+from .exchange import (
+    message_annotations,
+    now_ms,
+    properties,
+    receive_all,
+    receive_one,
+    send_all,
+    take_all,
+    unless_not_offered,
+)
 from .harness import case
 from .jms_subscriptions import NO_LOCAL, SELECTOR, numbered, selecting
-from .messages import message, section
+from .messages import body_of, message, section
 from .session import Receiver, Session
 from .steps import bodies, connected_session, must
 from .verdict import NotApplicable
@@ -151,6 +160,38 @@ async def a_selector_sees_message_ids(peer: Conversation) -> None:
         found = await take_all(link)
         must(found == [text.encode()], f"the message with the id {text}", found)
         await link.detach()
+
+
+async def check_found(peer: Conversation, selector: str, wanted: bytes, *others: bytes) -> None:
+    """Fail if a consumer with `selector` does not get `wanted` alone of these messages."""
+    session = await connected_session(peer)
+    sender = await session.attach_sender()
+    link = await selecting(session, selector)
+    await send_all(sender, *others, wanted)
+    found = await take_all(link)
+    must(found == [body_of(wanted)], f"the message for {selector}", found)
+    await link.detach()
+    await take_all(await session.attach_receiver(name=peer.name("rest")))
+
+
+@case("jms", "5.2", "To a selector, the JMSTimestamp of a message without creation-time is 0.")
+async def a_selector_sees_a_missing_timestamp_as_zero(peer: Conversation) -> None:
+    timed = message(b"timed", properties(creation_time=now_ms()))
+    await check_found(peer, "JMSTimestamp = 0", message(b"it"), timed)
+
+
+@case("jms", "5.2", "A selector sees reply-to-group-id as JMS_AMQP_REPLY_TO_GROUP_ID.")
+async def a_selector_sees_the_group_of_replies(peer: Conversation) -> None:
+    wanted = message(b"it", properties(reply_to_group_id="g"))
+    other = message(b"other", properties(reply_to_group_id="h"))
+    await check_found(peer, "JMS_AMQP_REPLY_TO_GROUP_ID = 'g'", wanted, other, message(b"none"))
+
+
+@case("own", "JMSType", "A selector sees a JMSType that only x-opt-jms-type has.")
+async def a_selector_sees_an_annotated_type(peer: Conversation) -> None:
+    wanted = message(b"it", message_annotations(x_opt_jms_type="order"))
+    other = message(b"other", message_annotations(x_opt_jms_type="other"))
+    await check_found(peer, "JMSType = 'order'", wanted, other, message(b"none"))
 
 
 @case("jms", "11.1", "A selector sees application properties of all types of JMS as what they are.")

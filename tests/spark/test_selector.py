@@ -19,10 +19,13 @@ from pyspark_amqp.jobs.selector import SelectorError, condition
 from pyspark_amqp.rows.columns import MESSAGE_COLUMNS
 from pyspark_amqp.rows.decoding import RowMaker, told_of
 from tests.support.clock import SimulatedClock
+from tests.support.jms import VALUE, encoded
 
 
 def message(properties: dict[str, object] | None = None, **fields: object) -> bytes:
-    made = JmsMessage(TextBody("x"), properties=properties)
+    made = JmsMessage(TextBody("x"))
+    for name, value in (properties or {}).items():
+        made.set_any_property(name, value)
     for name, value in fields.items():
         setattr(made, name, value)
     return encode_jms(made)
@@ -39,6 +42,8 @@ MESSAGES: Final = [
     message({"n": 0, "d": -0.0, "w": -(2**63)}, priority=9, delivery_mode=NON_PERSISTENT),
     message(message_id="ID:1", correlation_id="c", type="order", timestamp=1_700_000_000_123),
     message({"JMSXAppID": "app"}, group_id="g", group_sequence=5, user_id="alice"),
+    message(reply_to_group_id="replies"),
+    encoded((VALUE, "x"), annotations={"x-opt-jms-type": "order"}),
 ]
 
 SELECTORS: Final = [
@@ -124,6 +129,7 @@ SELECTORS: Final = [
     *("JMSDeliveryMode <> 'PERSISTENT'", "JMSMessageID = 'ID:1'", "JMSMessageID IS NULL"),
     *("JMSCorrelationID LIKE 'c%'", "JMSType = 'order'", "JMSTimestamp = 1700000000123"),
     *("JMSTimestamp > 0", "JMSXGroupID = 'g'", "JMSXGroupSeq = 5", "JMSXUserID = 'alice'"),
+    *("JMSTimestamp = 0", "JMSTimestamp IS NULL", "JMS_AMQP_REPLY_TO_GROUP_ID = 'replies'"),
     *("JMSXAppID = 'app'", "JMSXDeliveryCount = 1", "JMSXGroupID IS NOT NULL"),
 ]
 

@@ -86,7 +86,7 @@ class Type(Expression):
     """JMSType."""
 
     def evaluate(self, facts: Facts) -> object:
-        return facts.subject()
+        return facts.jms_type()
 
 
 @final
@@ -122,6 +122,14 @@ class UserId(Expression):
 
 
 @final
+class ReplyToGroupId(Expression):
+    """JMS_AMQP_REPLY_TO_GROUP_ID, a property of the mapping with a field of its own (MAP-06)."""
+
+    def evaluate(self, facts: Facts) -> object:
+        return facts.reply_to_group_id()
+
+
+@final
 class DeliveryCount(Expression):
     """JMSXDeliveryCount: 1 for a first delivery."""
 
@@ -140,6 +148,7 @@ HEADERS: Final[dict[str, Expression]] = {
     "JMSXGroupSeq": GroupSequence(),
     "JMSXUserID": UserId(),
     "JMSXDeliveryCount": DeliveryCount(),
+    "JMS_AMQP_REPLY_TO_GROUP_ID": ReplyToGroupId(),
 }
 """The identifiers that are not application properties, and their expressions."""
 

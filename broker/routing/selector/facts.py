@@ -33,6 +33,10 @@ CORRELATION_ID: Final = 5
 CREATION_TIME: Final = 9
 GROUP_ID: Final = 10
 GROUP_SEQUENCE: Final = 11
+REPLY_TO_GROUP_ID: Final = 12
+
+JMS_TYPE: Final = b"x-opt-jms-type"
+"""The annotation that carries JMSType in the profile EARLY (MAP-03)."""
 
 PERSISTENT: Final = "PERSISTENT"
 NON_PERSISTENT: Final = "NON_PERSISTENT"
@@ -60,6 +64,7 @@ class Facts:
         self.steps: i64 = 0
         self._sections: Sections | None = None
         self._known: dict[str, object] | None = None
+        self._annotated_type: object = OTHER
 
     def begin(self) -> None:
         """Reset the steps: another selector begins."""
@@ -93,11 +98,23 @@ class Facts:
         text = correlation_id_text(value)
         return scalar(value) if text is None else text
 
-    def subject(self) -> object:
-        return scalar(self._property(SUBJECT))
+    def jms_type(self) -> object:
+        """Return JMSType: the subject, or else its annotation if that is a string (MAP-03)."""
+        subject = self._property(SUBJECT)
+        if subject is not None:
+            return scalar(subject)
+        # searched for once: there may be many annotations
+        if self._annotated_type is OTHER:
+            self._annotated_type = self._annotated_text(JMS_TYPE)
+        return self._annotated_type
 
     def creation_time(self) -> object:
-        return scalar(self._property(CREATION_TIME))
+        """Return JMSTimestamp, 0 if the message has none (WD10 3.3.2)."""
+        value = self._property(CREATION_TIME)
+        return 0 if value is None else scalar(value)
+
+    def reply_to_group_id(self) -> object:
+        return scalar(self._property(REPLY_TO_GROUP_ID))
 
     def group_id(self) -> object:
         return scalar(self._property(GROUP_ID))
@@ -176,6 +193,14 @@ class Facts:
         Raise Fault if it cannot be read.
         """
         return self._found().annotation(self.message.encoded, key)
+
+    def _annotated_text(self, key: bytes) -> str | None:
+        """Return the string with which a message is annotated, None for any other value."""
+        try:
+            value = self.annotation(key)
+        except Fault:
+            return None
+        return value if isinstance(value, str) else None
 
     def _look_up(self, key: bytes) -> object:
         return scalar(self.application_value(key))

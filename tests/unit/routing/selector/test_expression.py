@@ -101,7 +101,6 @@ UNKNOWN = [
     "x AND x",
     "(x = 1) = TRUE",
     "JMSCorrelationID = 'a'",
-    "JMSTimestamp > 0",
     "JMSMessageID LIKE '%'",
 ]
 

@@ -22,10 +22,17 @@ from broker.amqp.types import (
 from broker.message import Message
 from broker.routing.selector import Facts, parse_selector
 from broker.routing.selector.facts import STEPS_MAX
+from tests.support.jms import encoded
 from tests.support.routing import new_message
 from tests.support.selected import selectable
 
-pytestmark = pytest.mark.requirement("RCV-05")
+pytestmark = pytest.mark.requirement("RCV-05", "MAP-03", "MAP-04", "MAP-06")
+
+
+def annotated(jms_type: object, **properties: str) -> Message:
+    """Return a message with the annotation x-opt-jms-type, and these properties."""
+    return new_message(encoded(annotations={"x-opt-jms-type": jms_type}, properties={**properties}))
+
 
 # -- identifiers of JMS
 
@@ -70,7 +77,19 @@ IDENTIFIERS = [
     pytest.param(
         selectable(creation_time=Timestamp(1000)), "JMSTimestamp = 1000", id="a timestamp"
     ),
+    pytest.param(selectable(), "JMSTimestamp = 0 AND JMSTimestamp IS NOT NULL", id="no timestamp"),
     pytest.param(selectable(subject="t"), "JMSType = 't'", id="type"),
+    pytest.param(annotated("t"), "JMSType = 't'", id="a type that is only annotated"),
+    pytest.param(annotated("t", subject=""), "JMSType = ''", id="a type in both: the subject"),
+    pytest.param(annotated(1), "JMSType IS NULL", id="an annotated type that is no string"),
+    pytest.param(
+        selectable(reply_to_group_id="g"),
+        "JMS_AMQP_REPLY_TO_GROUP_ID = 'g'",
+        id="the group of replies",
+    ),
+    pytest.param(
+        selectable(subject="s"), "JMS_AMQP_REPLY_TO_GROUP_ID IS NULL", id="no group of replies"
+    ),
     pytest.param(selectable(group_id="g"), "JMSXGroupID = 'g'", id="group"),
     pytest.param(selectable(group_sequence=UInt(3)), "JMSXGroupSeq = 3", id="sequence"),
     pytest.param(
