@@ -5,7 +5,14 @@ make references
 
 from __future__ import annotations
 
-from config import command_line_page, configuration_page, log_page, metrics_page, settings_texts
+from config import (
+    command_line_page,
+    configuration_page,
+    core_rules_page,
+    log_page,
+    metrics_page,
+    settings_texts,
+)
 
 
 def main() -> None:
@@ -15,6 +22,7 @@ def main() -> None:
     command_line_page.write()
     metrics_page.write()
     log_page.write()
+    core_rules_page.write()
 
 
 if __name__ == "__main__":

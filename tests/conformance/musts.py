@@ -10,6 +10,10 @@ from typing import Final
 FOLDER: Final = Path(__file__).parent / "musts"
 NAME: Final = re.compile(r"`(\w+)`")
 NO_CASE: Final = re.compile(r"[-\u2013\u2014] *(?P<reason>\S.*)")
+SHOULD: Final = "(SHOULD) "
+
+VERDICTS: Final = ("kept", "not kept", "not offered", "the client's")
+"""The words with which the reason for a missing case says whether this broker keeps the rule."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,17 @@ class Must:
     words: str
     cases: list[str]
     reason: str
+
+    @property
+    def verdict(self) -> str:
+        """The one of VERDICTS with which the reason begins; empty if there is none."""
+        word, colon, _ = self.reason.partition(": ")
+        return word if colon and word in VERDICTS else ""
+
+    @property
+    def is_should(self) -> bool:
+        """Whether the specification recommends the rule only, with SHOULD or RECOMMENDED."""
+        return self.words.startswith(SHOULD)
 
 
 def all_musts(folder: Path = FOLDER) -> list[Must]:

@@ -1,11 +1,12 @@
 """The table of MUSTs is complete: each line has a case or a reason, each case has a line."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.conformance.harness import all_cases
-from tests.conformance.musts import all_musts, must_of
+from tests.conformance.musts import VERDICTS, all_musts, must_of
 
 NAMES = {case.name for case in all_cases()}
 MUSTS = all_musts()
@@ -24,6 +25,34 @@ def test_every_case_that_is_named_exists() -> None:
 def test_no_case_is_left_out() -> None:
     named = {name for must in MUSTS for name in must.cases}
     assert sorted(NAMES - named) == []
+
+
+def test_a_rule_of_core_without_a_case_says_whether_it_is_kept() -> None:
+    """The page of core's rules (`docs/conformance/core.md`) is made from these words."""
+    silent = [
+        must.place
+        for must in MUSTS
+        if re.match(r"core_[2-5]", must.place)
+        and re.match(r"[2-5]\.", must.clause)
+        and not must.cases
+        and not must.verdict
+    ]
+    assert silent == [], f"begin the reason with one of {', '.join(VERDICTS)} and a colon"
+
+
+@pytest.mark.parametrize(
+    ("reason", "verdict"),
+    [
+        pytest.param("kept: so", "kept", id="kept"),
+        pytest.param("not kept: why", "not kept", id="not kept"),
+        pytest.param("kept by all", "", id="no colon"),
+        pytest.param("forgotten: why", "", id="another word"),
+    ],
+)
+def test_a_reason_may_begin_with_a_verdict(reason: str, verdict: str) -> None:
+    must = must_of("here", f"| 2.2 | (SHOULD) answer | \N{EN DASH} {reason} |")
+    assert must.verdict == verdict
+    assert must.is_should
 
 
 def test_every_case_has_a_name_of_its_own() -> None:

@@ -6,7 +6,14 @@ import pytest
 
 from broker.address_settings import NAMES
 from broker.settings import Settings
-from config import command_line_page, configuration_page, log_page, metrics_page, settings_texts
+from config import (
+    command_line_page,
+    configuration_page,
+    core_rules_page,
+    log_page,
+    metrics_page,
+    settings_texts,
+)
 
 AGAIN = "run `make references`"
 
@@ -55,3 +62,8 @@ def test_the_page_of_metrics_has_the_tables_that_the_code_makes() -> None:
 def test_the_lines_of_the_log_are_those_of_the_code() -> None:
     page = log_page.PAGE.read_text()
     assert log_page.page_text(page) == page, AGAIN
+
+
+def test_the_page_of_core_rules_has_the_tables_of_the_harness() -> None:
+    page = core_rules_page.PAGE.read_text()
+    assert core_rules_page.page_text(page) == page, AGAIN
