@@ -115,6 +115,24 @@ async def test_a_body_that_is_no_text_is_a_problem() -> None:
     assert not broker.router.queues
 
 
+@pytest.mark.requirement("MAP-05", "MAP-09")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("JMS-Property", "a-b=1", id="a property that no selector can name"),
+        pytest.param("JMS-Property", "and=1", id="a property named like a word of selectors"),
+        pytest.param("jms.priority", "0_7", id="a priority with an underscore"),
+        pytest.param("jms.priority", "%D9%A7", id="a priority in digits of another script"),
+    ],
+)
+async def test_a_field_that_no_jms_message_may_have_is_a_problem(name: str, text: str) -> None:
+    broker = Broker()
+    async with served(broker.store, broker=broker, jms=True) as url:
+        answer = await post(f"{url}/jms/queue/q", [(name, text)], b"x")
+    assert answer.problem()[:2] == (400, "invalid-message")
+    assert not broker.router.queues
+
+
 # -- replies
 
 
