@@ -113,6 +113,8 @@ def test_numbers_may_be_of_any_type_that_jms_widens(value: object) -> None:
     properties = {"JMSXGroupSeq": value, "JMS_AMQP_TTL": value}
     message = JmsMessage(NoBody(), properties=properties)
     assert (message.group_sequence, message.amqp_ttl) == (5, 5)
+    # the mapping's own property is a long, whatever it was set as (WD10 4)
+    assert type(message.get_property("JMS_AMQP_TTL")) is int
 
 
 @pytest.mark.requirement("MAP-05")
