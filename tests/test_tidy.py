@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 
 from broker.address_settings import AddressSettings, NodeSettings
+from broker.cli.application import COMMANDS
 from broker.http_settings import HttpSettings
 from broker.log_settings import LogSettings
 from broker.settings import Settings
@@ -396,6 +397,7 @@ def test_every_module_is_used() -> None:
     """A module without importers is dead code; pytest imports plugins, alembic its scripts."""
     plugins: dict[str, str] = PROJECT["project"]["entry-points"]["pytest11"]
     commands = {each.partition(":")[0] for each in PROJECT["project"]["scripts"].values()}
+    commands |= {each.place.partition(":")[0] for each in COMMANDS.values()}
     used = commands.union(plugins.values()).union(
         *(tidy.imported_modules(source) for source in PRODUCT)
     )

@@ -2,50 +2,72 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
 from broker import __version__
 from broker.cli import serve as server
-from broker.cli.acl import acl
-from broker.cli.audit import audit
-from broker.cli.backup import backup
-from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
-from broker.cli.cluster import cluster
-from broker.cli.commands import ARGUMENTS, Commands
-from broker.cli.config import config as configuration
-from broker.cli.conformance import conformance
-from broker.cli.connections import connections
-from broker.cli.context import apply_context, context
-from broker.cli.definitions import definitions
-from broker.cli.doctor import STATUSES, doctor
-from broker.cli.drain import drain
-from broker.cli.embed import embed
-from broker.cli.ending import EXIT_STATUSES, fail
-from broker.cli.events import events
-from broker.cli.explain import explain
-from broker.cli.leases import leases
-from broker.cli.load.command import load
-from broker.cli.log_level import log_level
-from broker.cli.logins import logins
-from broker.cli.messages import browse, receive, send
-from broker.cli.nodes import nodes
-from broker.cli.queued import queued
-from broker.cli.reload import reload
-from broker.cli.sinks import sinks
-from broker.cli.store import store as stores
-from broker.cli.subscriptions import subscriptions
-from broker.cli.tls import tls
-from broker.cli.tokens import tokens
-from broker.cli.top import top
-from broker.cli.transactions import transactions
-from broker.cli.users import users
+from broker.cli.commands import ARGUMENTS, Commands, PlainGroup
+from broker.cli.context import apply_context
+from broker.cli.ending import DOCTOR_STATUSES, EXIT_STATUSES
+from broker.cli.importing import CommandPlace, ImportedCommands
 from broker.compiled import COMPILED, SLOWER, is_compiled
 
+COMMANDS: Final[Mapping[str, CommandPlace]] = {
+    "send": CommandPlace("broker.cli.messages:send", EXIT_STATUSES),
+    "receive": CommandPlace("broker.cli.messages:receive", EXIT_STATUSES),
+    "browse": CommandPlace("broker.cli.messages:browse", EXIT_STATUSES),
+    "conformance": CommandPlace("broker.cli.conformance:conformance"),
+    "embed": CommandPlace("broker.cli.embed:embed"),
+    "backup": CommandPlace("broker.cli.backup:backup"),
+    "reload": CommandPlace("broker.cli.reload:reload", EXIT_STATUSES),
+    "log-level": CommandPlace("broker.cli.log_level:log_level", EXIT_STATUSES),
+    "doctor": CommandPlace("broker.cli.doctor:doctor", DOCTOR_STATUSES),
+    "drain": CommandPlace("broker.cli.drain:drain", EXIT_STATUSES),
+    "top": CommandPlace("broker.cli.top:top", EXIT_STATUSES),
+    "load": CommandPlace("broker.cli.load.command:load", EXIT_STATUSES),
+    "healthcheck": CommandPlace("broker.cli.healthcheck:healthcheck"),
+    "events": CommandPlace("broker.cli.events:events"),
+    "user": CommandPlace("broker.cli.users:users"),
+    "token": CommandPlace("broker.cli.tokens:tokens"),
+    "login": CommandPlace("broker.cli.logins:logins"),
+    "cluster": CommandPlace("broker.cli.cluster:cluster"),
+    "acl": CommandPlace("broker.cli.acl:acl"),
+    "audit": CommandPlace("broker.cli.audit:audit"),
+    "tls": CommandPlace("broker.cli.tls:tls"),
+    "config": CommandPlace("broker.cli.config:config"),
+    "node": CommandPlace("broker.cli.nodes:nodes"),
+    "connection": CommandPlace("broker.cli.connections:connections"),
+    "message": CommandPlace("broker.cli.queued:queued"),
+    "transaction": CommandPlace("broker.cli.transactions:transactions"),
+    "subscription": CommandPlace("broker.cli.subscriptions:subscriptions"),
+    "lease": CommandPlace("broker.cli.leases:leases"),
+    "sink": CommandPlace("broker.cli.sinks:sinks"),
+    "store": CommandPlace("broker.cli.store:store"),
+    "definitions": CommandPlace("broker.cli.definitions:definitions"),
+    "context": CommandPlace("broker.cli.context:context"),
+    "explain": CommandPlace("broker.cli.explain:explain"),
+    "pipeline": CommandPlace("pyspark_amqp.cli:pipeline"),
+}
+"""The commands behind `serve`, in the order of the help."""
+
+
+class ApplicationGroup(PlainGroup):
+    """The outermost group: a command that is not run is imported for the help alone."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = ImportedCommands(self.commands, COMMANDS)
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the base class has it
+        return list(self.commands)
+
+
 application = Commands(
+    cls=ApplicationGroup,
     help="A JMS message broker that speaks AMQP 1.0, and a client for it and others.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -105,77 +127,3 @@ def serve(
     """Run a broker until SIGTERM or SIGINT. With shards in the settings, run one for each."""
     file = str(config) if config is not None else None
     server.run({"config": file, "bind": bind, "port": port, "store": store, "shard": shard})
-
-
-application.command(epilog=EXIT_STATUSES)(send)
-application.command(epilog=EXIT_STATUSES)(receive)
-application.command(epilog=EXIT_STATUSES)(browse)
-application.command()(conformance)
-application.command()(embed)
-application.command()(backup)
-application.command(epilog=EXIT_STATUSES)(reload)
-application.command("log-level", epilog=EXIT_STATUSES)(log_level)
-application.command(epilog=STATUSES)(doctor)
-application.command(epilog=EXIT_STATUSES)(drain)
-application.command(epilog=EXIT_STATUSES)(top)
-application.command(epilog=EXIT_STATUSES)(load)
-
-
-@application.command()
-def healthcheck(
-    url: Annotated[
-        str | None,
-        typer.Option(
-            help="The broker, amqp://USER:PASSWORD@HOST:PORT or amqps://… [default: the one that"
-            " `jms-broker serve` starts here]",
-            show_default=False,
-        ),
-    ] = None,
-    ca: Ca = None,
-    cert: Cert = None,
-    key: Key = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(envvar=server.CONFIG_VARIABLE, help="The TOML file with its settings."),
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=0.001, help="Count it as down after so many seconds.")
-    ] = 5.0,
-    shard: Annotated[
-        str | None,
-        typer.Option(
-            help="The shard, if the settings have some. [default: all of them]", show_default=False
-        ),
-    ] = None,
-) -> None:
-    """Exit with 0 if a broker opens and closes a connection, else with 1 and the reason."""
-    from broker.cli.healthcheck import run
-
-    try:
-        tls = None if url is None else chosen_tls(url, ca=ca, cert=cert, key=key)
-    except ValueError as error:
-        fail(str(error))
-    run(url, config, timeout, shard=shard, tls=tls)
-
-
-application.command()(events)
-application.add_typer(users, name="user")
-application.add_typer(tokens, name="token")
-application.add_typer(logins, name="login")
-application.add_typer(cluster, name="cluster")
-application.add_typer(acl, name="acl")
-application.add_typer(audit, name="audit")
-application.add_typer(tls, name="tls")
-application.add_typer(configuration, name="config")
-application.add_typer(nodes, name="node")
-application.add_typer(connections, name="connection")
-application.add_typer(queued, name="message")
-application.add_typer(transactions, name="transaction")
-application.add_typer(subscriptions, name="subscription")
-application.add_typer(leases, name="lease")
-application.add_typer(sinks, name="sink")
-application.add_typer(stores, name="store")
-application.add_typer(definitions, name="definitions")
-application.add_typer(context, name="context")
-application.add_typer(explain, name="explain")
-application.add_typer(import_module("pyspark_amqp.cli").pipeline, name="pipeline")

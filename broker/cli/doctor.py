@@ -17,7 +17,6 @@ from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.ending import (
     EXIT_FAILURE,
     EXIT_USAGE,
-    UNREACHABLE_STATUS,
     errors_told,
     fail,
 )
@@ -34,11 +33,6 @@ if TYPE_CHECKING:
 COLUMNS: Final = ("code", "level", "check", "finding", "remedy")
 
 WATCH_S: Final = 1.0
-
-STATUSES: Final = (
-    f"Exit status: 0 no check failed, though some may warn; 1 a check failed, or nothing could be"
-    f" done; 2 wrong usage; 4 not permitted; {UNREACHABLE_STATUS}."
-)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,11 @@ EXIT_STATUSES: Final = (
     f" {UNREACHABLE_STATUS}, 130 interrupted."
 )
 
+DOCTOR_STATUSES: Final = (
+    f"Exit status: 0 no check failed, though some may warn; 1 a check failed, or nothing could be"
+    f" done; 2 wrong usage; 4 not permitted; {UNREACHABLE_STATUS}."
+)
+
 CLIENT_LIBRARY: Final = ("proton", "cproton")
 """The modules of the client library."""
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import unquote, urlsplit
+
+import typer
 
 from broker.amqp.errors import ConnectionFault
 from broker.amqp.frames import AMQP_HEADER
@@ -19,7 +21,18 @@ from broker.amqp.performatives import Close, Open
 from broker.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN
 from broker.amqp.sasl_frames import SASL_OK, SaslInit, SaslOutcome
 from broker.cli.broker_url import SCHEMES
-from broker.cli.client_tls import AMQPS, ClientTls, ClientTlsError, handshake_failure
+from broker.cli.client_tls import (
+    AMQPS,
+    Ca,
+    Cert,
+    ClientTls,
+    ClientTlsError,
+    Key,
+    chosen_tls,
+    handshake_failure,
+)
+from broker.cli.ending import fail
+from broker.cli.serve import CONFIG_VARIABLE
 from broker.cli.wire import Unhealthy, Wire, place_of
 from broker.compiled import BUILD, INTERPRETED, SLOWER, build_kind
 
@@ -28,6 +41,40 @@ if TYPE_CHECKING:
 
 THIS_MACHINE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on
 """The address to connect to, by the wildcard address that a broker listens on."""
+
+
+def healthcheck(
+    url: Annotated[
+        str | None,
+        typer.Option(
+            help="The broker, amqp://USER:PASSWORD@HOST:PORT or amqps://… [default: the one that"
+            " `jms-broker serve` starts here]",
+            show_default=False,
+        ),
+    ] = None,
+    ca: Ca = None,
+    cert: Cert = None,
+    key: Key = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(envvar=CONFIG_VARIABLE, help="The TOML file with its settings."),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0.001, help="Count it as down after so many seconds.")
+    ] = 5.0,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="The shard, if the settings have some. [default: all of them]", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Exit with 0 if a broker opens and closes a connection, else with 1 and the reason."""
+    try:
+        tls = None if url is None else chosen_tls(url, ca=ca, cert=cert, key=key)
+    except ValueError as error:
+        fail(str(error))
+    run(url, config, timeout, shard=shard, tls=tls)
 
 
 def run(
