@@ -52,13 +52,15 @@ spark: build $(STAMPS)/spark
 # folders, so that the last ones, of unit tests, are short.
 ENGINE := tests/wire tests/unit/amqp tests/unit/jms tests/unit/links tests/unit/routing
 INTERPRETED := $(ENGINE) tests/unit/storage/sql/segments tests/unit/test_address_settings.py \
-	tests/scenario tests/fuzz tests/docs/test_operations_page.py
+	tests/scenario/test_mutations.py tests/scenario/test_no_object_left.py \
+	tests/scenario/test_no_object_left_of_services.py tests/docs/test_operations_page.py
 BY_CHECK := --ignore tests/test_tidy.py --ignore tests/test_citations.py
 BY_FILE := --dist loadfile --no-loadscope-reorder
 COMPILED := PYTEST_XDIST_AUTO_NUM_WORKERS=$$((2 * $$(nproc))) $(BIN)/pytest --compiled
 test: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \
 		$(MAKE) --no-print-directory build $(STAMPS)/spark && \
+		$(MAKE) --no-print-directory $(STAMPS)/bytecode && \
 		$(BIN)/python -m pytest --numprocesses auto $(INTERPRETED) && \
 		$(COMPILED) --numprocesses auto $(BY_FILE) $(BY_CHECK) --ignore tests/spark tests && \
 		$(COMPILED) --numprocesses 3 --dist worksteal tests/spark; \
@@ -213,6 +215,15 @@ $(STAMPS)/http: requirements-http.txt $(wildcard requirements-arrow.txt) | $(STA
 
 $(STAMPS)/test: requirements-test.txt $(STAMPS)/tools $(STAMPS)/http
 	@$(PINNED) -r requirements-test.txt
+	@touch $@
+
+# pytest compiles a test's module when it is first collected. Without this, each process of the suites
+# would compile all of them.
+$(STAMPS)/bytecode: $(STAMPS)/test $(STAMPS)/compiled $(STAMPS)/client
+	@echo "compiling the tests to bytecode"
+	@printf '%s\n' tests/unit 'tests --ignore tests/unit --ignore tests/spark' | xargs -P 2 -I PLACES sh -c \
+		'$(BIN)/pytest --compiled --collect-only -qq PLACES >build/collected.$$$$ || { cat build/collected.$$$$; exit 255; }'
+	@rm -f build/collected.*
 	@touch $@
 
 # Proton comes as C source. It is built with the pinned setuptools and cffi that `tools` brought.
