@@ -64,14 +64,14 @@ class Channels:
         """Answer the echo requests that are due, in every session."""
         for session in self.sessions:
             if session is not None:
-                session.tick(now_ms)
+                session.echoes.tick(now_ms)
 
     def echo_due_ms(self) -> i64:
         """Return when the first session must answer an echo; NO_DEADLINE if none must."""
         found: i64 = NO_DEADLINE
         for session in self.sessions:
             if session is not None:
-                found = earlier(found, session.echo_due_ms)
+                found = earlier(found, session.echoes.due_ms)
         return found
 
     def check_range(self, channel: i64) -> None:

@@ -80,12 +80,15 @@ class IncomingLink(Link):
             self._surplus = max(0, self.credit + self._surplus - credit)
             self.credit = credit
             self._low = credit >> 1
-            self.session.put_link_flow(
-                handle=self.our_handle,
-                delivery_count=self.delivery_count,
-                credit=credit,
-                drain=False,
-            )
+            self.put_flow()
+
+    def put_flow(self) -> None:
+        self.session.put_link_flow(
+            handle=self.our_handle,
+            delivery_count=self.delivery_count,
+            credit=self.credit,
+            drain=False,
+        )
 
     def recall(self) -> None:
         """Ask the peer to use its credit now or give it back: a drain (2.6.7)."""

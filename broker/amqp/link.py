@@ -111,6 +111,10 @@ class Link:
             self.session.attached -= 1
             self.end(closed=False)
 
+    def put_flow(self) -> None:
+        """Send the link's delivery-count and credit to the peer."""
+        raise NotImplementedError
+
     def end(self, *, closed: bool) -> None:
         """Release everything and call the owner; called once in the life of an attached link."""
         raise NotImplementedError

@@ -108,7 +108,6 @@ class OutgoingLink(Link):
             self.put_flow()
 
     def put_flow(self) -> None:
-        """Send the link's delivery-count and credit to the peer."""
         self.session.put_link_flow(
             handle=self.our_handle,
             delivery_count=self.delivery_count,

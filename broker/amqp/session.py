@@ -15,6 +15,7 @@ from broker.amqp import serial
 from broker.amqp.accepted import NOTHING, AcceptedRange
 from broker.amqp.delivery import Delivery
 from broker.amqp.descriptors import ACCEPTED, RECEIVED, TRANSACTIONAL_STATE
+from broker.amqp.echoes import Echoes
 from broker.amqp.errors import (
     FRAMING_ERROR,
     HANDLE_IN_USE,
@@ -31,8 +32,8 @@ from broker.amqp.errors import (
 )
 from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
 from broker.amqp.incoming_link import IncomingLink
-from broker.amqp.lifecycle import LinkState, SessionEvent, SessionState, session_after
-from broker.amqp.limits import ECHO_INTERVAL_MS, UNSETTLED_IN_MAX
+from broker.amqp.lifecycle import SessionEvent, SessionState, session_after
+from broker.amqp.limits import UNSETTLED_IN_MAX
 from broker.amqp.link import Link
 from broker.amqp.outcomes import ACCEPTED as ACCEPTED_STATE
 from broker.amqp.outcomes import DeliveryState, State, TransactionalState, error_of, read_state
@@ -59,8 +60,6 @@ if TYPE_CHECKING:
 OUTGOING_WINDOW: Final[i64] = 0x7FFF_FFFF
 """The outgoing-window that the broker announces; it limits nothing (2.5.6)."""
 
-NO_ECHO: Final[i64] = -1
-
 
 @final
 class Session:
@@ -86,14 +85,12 @@ class Session:
         self.accepted: Final = AcceptedRange()
         self.unfinished: list[OutgoingLink] = []
         self.partial_deliveries: i64 = 0  # of which a part has arrived
-        self.echo_due_ms: i64 = NO_ECHO
+        self.echoes: Final = Echoes(self)
         self._unsettled_in: Final[dict[int, IncomingLink]] = {}
         self._expected_delivery_id: i64 = -1
         self._remote_handle_max: Final[i64] = begin.handle_max
         self._links: list[Link | None] = []
         self._ours: Final[set[int]] = set()
-        self._last_echo_ms: i64 = NO_ECHO
-        self._echoing: list[Link] = []
         self.put(
             Begin(
                 remote_channel=channel,
@@ -208,7 +205,7 @@ class Session:
         if was_shut or self.unfinished:
             self.room_again()
         if flow.echo:
-            self._echo(link, now_ms)
+            self.echoes.request(link, now_ms)
 
     def _flow_of(self, link: Link, flow: Flow) -> None:
         if isinstance(link, OutgoingLink):
@@ -286,8 +283,7 @@ class Session:
 
     def forget(self, link: Link) -> None:
         """Send nothing more on `link`."""
-        if link in self._echoing:
-            self._echoing.remove(link)
+        self.echoes.forget(link)
         if isinstance(link, OutgoingLink) and link in self.unfinished:
             self.unfinished.remove(link)
 
@@ -321,7 +317,7 @@ class Session:
         links = self._links
         self._links = []
         self._ours.clear()
-        self._echoing = []
+        self.echoes.clear()
         self.unfinished = []
         self.unsettled_out.part()
         for link in links:
@@ -445,45 +441,6 @@ class Session:
             for link in self._links:
                 if isinstance(link, OutgoingLink):
                     link.room_again()
-
-    # -- echoes
-
-    def _echo(self, link: Link | None, now_ms: i64) -> None:
-        """Answer with a flow; later if the last is less than 10 ms ago.
-
-        `docs/design/hostile-input.md` C14 says why.
-        """
-        if link is not None and link.state is LinkState.ATTACHED and link not in self._echoing:
-            self._echoing.append(link)
-        if self._last_echo_ms >= 0 and now_ms - self._last_echo_ms < ECHO_INTERVAL_MS:
-            if self.echo_due_ms == NO_ECHO:
-                self.echo_due_ms = self._last_echo_ms + ECHO_INTERVAL_MS
-                self.connection.deadline_at(self.echo_due_ms)
-            return
-        self._answer_echo(now_ms)
-
-    def tick(self, now_ms: i64) -> None:
-        """Answer the echo requests that are due."""
-        if self.echo_due_ms != NO_ECHO and now_ms >= self.echo_due_ms:
-            self._answer_echo(now_ms)
-
-    def _answer_echo(self, now_ms: i64) -> None:
-        self.echo_due_ms = NO_ECHO
-        self._last_echo_ms = now_ms
-        echoing = self._echoing
-        self._echoing = []
-        if not echoing:
-            self.put_flow()
-        for link in echoing:
-            if isinstance(link, OutgoingLink):
-                link.put_flow()
-            elif isinstance(link, IncomingLink):
-                self.put_link_flow(
-                    handle=link.our_handle,
-                    delivery_count=link.delivery_count,
-                    credit=link.credit,
-                    drain=False,
-                )
 
 
 def _tell_accepted(deliveries: list[Delivery]) -> None:
