@@ -17,6 +17,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from broker.amqp import handshake
 from broker.amqp.channels import Channels
 from broker.amqp.deadlines import NO_DEADLINE, Deadlines, earlier, is_due
 from broker.amqp.decode import descriptor_at, u16_at
@@ -51,10 +52,9 @@ from broker.amqp.frames import (
     body_at,
     frame_size,
 )
-from broker.amqp.handshake import expects_header, header_event, our_open, wanted_header
 from broker.amqp.input import Input
 from broker.amqp.lifecycle import ConnectionEvent, ConnectionState, connection_after
-from broker.amqp.limits import BUFFER_BEFORE_OPEN, FRAME_SIZE_MIN, Limits
+from broker.amqp.limits import BUFFER_BEFORE_OPEN, Limits
 from broker.amqp.outcomes import error_of
 from broker.amqp.output import Output
 from broker.amqp.performatives import (
@@ -180,7 +180,7 @@ class Connection:
         limits, end = self.limits, i64(len(data))
         at: i64 = 0
         while end - at >= HEAD_SIZE and not self._input.is_held and not self.is_over:
-            if expects_header(self.state):
+            if handshake.expects_header(self.state):
                 self._on_header(data[at : at + HEAD_SIZE])
                 at += HEAD_SIZE
                 continue
@@ -196,9 +196,9 @@ class Connection:
 
     def _on_header(self, header: bytes) -> None:
         out = self.output.writer()
-        event = header_event(header, self.state, requires_sasl=self._requires_sasl)
+        event = handshake.header_event(header, self.state, requires_sasl=self._requires_sasl)
         if event is None:
-            out.write(wanted_header(self.state, requires_sasl=self._requires_sasl))
+            out.write(handshake.wanted_header(self.state, requires_sasl=self._requires_sasl))
             self._over()
             return
         self.state = connection_after(self.state, event)
@@ -334,8 +334,7 @@ class Connection:
 
     def _on_open(self, open: Open) -> None:
         self.state = connection_after(self.state, ConnectionEvent.OPEN_IN)
-        if open.max_frame_size < FRAME_SIZE_MIN:
-            raise ConnectionFault(NOT_ALLOWED, f"max-frame-size is at least {FRAME_SIZE_MIN}")
+        handshake.check_open(open)
         self.channels.remote_channel_max = open.channel_max
         self.output.frame_size_max = open.max_frame_size
         self.owner.opened(open)
@@ -350,7 +349,7 @@ class Connection:
 
     def accept(self, *, offered_capabilities: list[str], properties: dict[str, object]) -> None:
         """Answer the peer's open with the broker's."""
-        ours = our_open(
+        ours = handshake.our_open(
             self._container_id,
             self.limits,
             offered_capabilities=offered_capabilities,

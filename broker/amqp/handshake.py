@@ -2,9 +2,10 @@
 
 from typing import Final
 
+from broker.amqp.errors import FRAME_SIZE_TOO_SMALL, ConnectionFault
 from broker.amqp.frames import AMQP_HEADER, SASL_HEADER
 from broker.amqp.lifecycle import ConnectionEvent, ConnectionState
-from broker.amqp.limits import Limits
+from broker.amqp.limits import FRAME_SIZE_MIN, Limits
 from broker.amqp.performatives import Open
 
 HEADERS_IN: Final[dict[bytes, ConnectionEvent]] = {
@@ -41,6 +42,18 @@ def wanted_header(state: ConnectionState, *, requires_sasl: bool) -> bytes:
     if requires_sasl and state is ConnectionState.START:
         return SASL_HEADER
     return AMQP_HEADER
+
+
+def check_open(open: Open) -> None:
+    """Raise ConnectionFault if the peer's open states a max-frame-size below the minimum (2.7.1).
+
+    The condition is that of the specification for a frame that cannot fit; RabbitMQ uses it, too.
+    """
+    if open.max_frame_size < FRAME_SIZE_MIN:
+        raise ConnectionFault(
+            FRAME_SIZE_TOO_SMALL,
+            f"max-frame-size is at least {FRAME_SIZE_MIN}, not {open.max_frame_size}",
+        )
 
 
 def our_open(

@@ -86,8 +86,9 @@ class Link:
         self.state = link_after(self.state, LinkEvent.DETACH_OUT)
         self.session.attached -= 1
         self.session.flush_accepted()
-        error: Error | None = None if fault is None else error_of(fault)
-        self.session.put(Detach(handle=self.our_handle, closed=closed, error=error))
+        if self.session.takes_frames():
+            error: Error | None = None if fault is None else error_of(fault)
+            self.session.put(Detach(handle=self.our_handle, closed=closed, error=error))
         self.session.forget(self)
         self.end(closed=False)
 

@@ -410,13 +410,20 @@ class Session:
             put_disposition(out, role=role, first=first, last=last, settled=settled, state=None)
         end_frame(out, start)
 
+    def takes_frames(self) -> bool:
+        """Return whether frames may be written for its links: neither it nor its connection ends.
+
+        A link that ends with them may end others of theirs, by the node that it deletes.
+        """
+        return self.state is SessionState.MAPPED and not self.connection.is_ending
+
     def put_flow(self) -> None:
         """Open the whole incoming window again, and announce it."""
         self.put_link_flow(handle=-1, delivery_count=-1, credit=-1, drain=False)
 
     def put_link_flow(self, *, handle: i64, delivery_count: i64, credit: i64, drain: bool) -> None:
         """Send a flow for a link, or for the session alone if `handle` is -1."""
-        if self.state is not SessionState.MAPPED:
+        if not self.takes_frames():
             return
         self.put(
             Flow(

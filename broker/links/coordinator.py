@@ -153,13 +153,22 @@ class LinkCoordinator(IncomingOwner):
         try:
             found.work.commit(batch)
         except RoutingError as refusal:
-            self._tell_rolled_back(found, COMMIT_REFUSED)
-            self._reject(delivery_id, as_fault(refusal))
+            self._fail_commit(delivery_id, found, as_fault(refusal))
         except Fault as fault:
-            self._tell_rolled_back(found, COMMIT_REFUSED)
-            self._reject(delivery_id, fault)
+            self._fail_commit(delivery_id, found, fault)
         else:
             self._container.journal.submit(CommitReceipt(self._link, delivery_id))
+
+    def _fail_commit(self, delivery_id: i64, ended: OpenTransaction, cause: Fault) -> None:
+        """Report that a commit has failed and was rolled back.
+
+        The outcome names the `cause`. A detach has a condition of transactions (4.3): JMS clients
+        take that for a rollback there, but not in an outcome.
+        """
+        self._tell_rolled_back(ended, COMMIT_REFUSED)
+        if not self._may_reject:
+            raise LinkFault(TRANSACTION_ROLLBACK, str(cause), cause.info)
+        self._link.settle(delivery_id, Rejected(error_of(cause)))
 
     def _tell_rolled_back(self, ended: OpenTransaction, reason: str) -> None:
         """Report a rollback, unless nothing was done: JMS clients end many such transactions."""

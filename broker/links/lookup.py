@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from broker.amqp.delivery import Delivery
+from broker.amqp.errors import INVALID_FIELD, LinkFault
 from broker.amqp.events import OutgoingOwner
 from broker.amqp.outcomes import DeliveryState, TransactionalState
 from broker.amqp.outgoing_link import OutgoingLink
@@ -35,7 +36,13 @@ class Lookup(OutgoingOwner):
         self._identity: SubscriptionIdentity | None = None
 
     def attach(self, attach: Attach) -> None:
-        """Answer with the subscription's source; RoutingError if none, or if the name is in use."""
+        """Answer with the subscription's source.
+
+        Raise LinkFault for an attach with neither terminus, RoutingError if there is no such
+        subscription, or if the name is in use.
+        """
+        if attach.target is None:
+            raise LinkFault(INVALID_FIELD, "an attach has a source or a target (2.6.3)")
         container = self._container
         container_id = self._container_id
         traits = lookup_traits(attach)

@@ -10,9 +10,11 @@ from broker.amqp.frames import AMQP_HEADER, EMPTY_FRAME
 from broker.amqp.performatives import Begin, Close, Error, Flow
 
 from .conversation import Conversation
+from .core_3_5_terminus import address_of, dynamic_target
 from .frames import Empty, described, raw_frame
 from .harness import case
 from .messages import section
+from .steps import connected_session
 from .verdict import Failed, NotApplicable, require
 
 IDLE_MS: Final = 1000
@@ -35,6 +37,22 @@ async def close_ends_sessions_and_links(peer: Conversation) -> None:
     await session.attach_sender()
     (await session.attach_receiver()).grant(10)
     await peer.close()
+
+
+@case(
+    "core",
+    "2.4.3",
+    "A close is answered by a close alone, also if links end others by their nodes.",
+)
+async def links_that_end_with_the_connection_are_not_detached(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    other = await peer.begin(channel=1)
+    address = address_of(await dynamic_target(session))
+    (await session.attach_receiver(address)).grant(10)
+    await other.attach_sender(address)
+    peer.send(Close())
+    await peer.expect(Close)
+    await peer.expect_eof()
 
 
 @case("core", "2.4.3", "A close with an error is answered as one without.")

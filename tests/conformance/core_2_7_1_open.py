@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from broker.amqp.descriptors import OPEN
-from broker.amqp.errors import FRAMING_ERROR
+from broker.amqp.errors import FRAME_SIZE_TOO_SMALL, FRAMING_ERROR
 from broker.amqp.frames import AMQP_HEADER
 from broker.amqp.performatives import SENDER, Attach, Begin, Close, End, Flow, Open
 from broker.amqp.terminus import Source, Target
@@ -58,6 +58,24 @@ def _symbols(value: object) -> bool:
 async def max_frame_size_is_at_least_512(peer: Conversation) -> None:
     opened = await peer.open()
     require(opened.max_frame_size >= FRAME_SIZE_MIN, "512 at least", int(opened.max_frame_size))
+
+
+@case(
+    "core",
+    "2.7.1",
+    "An open with a max-frame-size below 512 is refused by frame-size-too-small, or taken as 512.",
+)
+async def max_frame_size_below_the_minimum_is_not_kept_to(peer: Conversation) -> None:
+    await _headers(peer)
+    peer.send(peer.our_open(max_frame_size=16))
+    await peer.expect(Open)
+    peer.send(Begin(next_outgoing_id=0, incoming_window=1, outgoing_window=1))
+    came = (await peer.receive()).body
+    if isinstance(came, Close):
+        told = "none" if came.error is None else came.error.condition
+        require(told == FRAME_SIZE_TOO_SMALL, FRAME_SIZE_TOO_SMALL, told)
+        return
+    require(isinstance(came, Begin), "a close, or a begin", came)
 
 
 @case("core", "2.4.1", "An open of exactly 512 bytes is accepted.")

@@ -136,6 +136,17 @@ async def a_lookup_tells_the_source(peer: Conversation) -> None:
     await unsubscribe(session, name)
 
 
+@case("core", "2.6.3", "An attach with neither source nor target is refused, whatever its name.")
+async def an_attach_without_any_terminus_is_refused(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    await publisher(session)
+    name = peer.name("durable")
+    await (await subscribed(session, name, durable(topic_of(peer)))).detach(closed=False)
+    await session.new_receiver(name=name, source=None, target=None).expect_refused()
+    await session.new_sender(source=None, target=None).expect_refused()
+    await unsubscribe(session, name)
+
+
 @case("jms", "7.5", "A subscription that was looked up ends with the closing detach.")
 async def unsubscribing_ends_a_subscription(peer: Conversation) -> None:
     session = await connected_session(peer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from broker.amqp.outcomes import (
@@ -48,11 +49,14 @@ def discharge(txn_id: bytes, *, fail: bool) -> bytes:
     return section(0x77, Described(ULong(0x32), [txn_id, fail]))
 
 
-async def coordinator(session: Session) -> Sender:
-    """Return a link to the coordinator with credit; raise NotApplicable if there is none."""
+async def coordinator(session: Session, *, outcomes: Sequence[str] = ALL_OUTCOMES) -> Sender:
+    """Return a link to the coordinator with credit, whose source takes `outcomes`.
+
+    Raise NotApplicable if there is none.
+    """
     link = session.new_sender(
         name=session.peer.name("coordinator"),
-        source=Source(outcomes=list(ALL_OUTCOMES)),
+        source=Source(outcomes=list(outcomes)),
         target=Coordinator(capabilities=["amqp:local-transactions"]),
     )
     await unless_not_offered(link)

@@ -177,7 +177,7 @@ def test_a_peer_may_not_ask_for_frames_below_the_minimum() -> None:
     client.send_bytes(opening(max_frame_size=511))
     client.expect(Header)
     client.expect(Open)
-    client.expect_close("amqp:not-allowed")
+    client.expect_close("amqp:frame-size-too-small")
 
 
 # -- sessions
