@@ -17,8 +17,8 @@ from storage.contents import CHUNK_SIZE
 from storage.records import StoredContent
 
 if TYPE_CHECKING:
+    from broker.links.credited_consumer import CreditedConsumer
     from broker.links.incoming import ProducerEndpoint
-    from broker.links.outgoing import CreditedConsumer
     from broker.links.peer import Peer
 
 BEGINNING: Final[i64] = 1024

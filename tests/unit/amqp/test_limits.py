@@ -50,7 +50,7 @@ HITS: Final = {
     "::test_an_exchange_has_a_limited_number_of_challenges",
     "SASL_CHALLENGE_SIZE_MAX": "amqp/test_sasl_server.py"
     "::test_a_larger_challenge_ends_the_exchange",
-    "ECHO_INTERVAL_MS": "amqp/test_session_flow.py"
+    "ECHO_INTERVAL_MS": "amqp/test_echoes.py"
     "::test_echoes_are_answered_every_ten_milliseconds_at_most",
     "UNSETTLED_IN_MAX": "amqp/test_session_dispositions.py"
     "::test_a_sender_may_not_leave_everything_unsettled",

@@ -1,6 +1,7 @@
 """Sessions (core 2.5): begin and end, handles, the delivery-ids of incoming transfers.
 
-Windows and echoes are in `test_session_flow.py`, outcomes in `test_session_dispositions.py`.
+Windows are in `test_session_flow.py`, echoes in `test_echoes.py`, and outcomes in
+`test_session_dispositions.py`.
 """
 
 from collections.abc import Callable

@@ -1,0 +1,157 @@
+"""The consumer that a queue sees behind an outgoing link: it sends messages within the credit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import i64
+
+from broker.amqp.delivery import Delivery
+from broker.amqp.errors import LinkFault
+from broker.amqp.outgoing_link import OutgoingLink
+from broker.journal import YIELD_EVERY
+from broker.links.large import LargeSupply
+from broker.links.slices import placed
+from broker.log_events import QUARANTINED
+from broker.message import Message
+from broker.routing.credit.memory import UNSETTLED_MAX
+from broker.routing.entries.entry import NOT_STORED, QueueEntry
+from broker.routing.entries.participants import Consumer, Label
+
+if TYPE_CHECKING:
+    from broker.links.outgoing import ConsumerEndpoint
+    from broker.links.peer import Peer
+
+
+@final
+class CreditedConsumer(Consumer):
+    """The consumer of one outgoing link, as its queue sees it: it sends the queue's messages.
+
+    `owner` is set from the acceptance of the link to its end. `tells_place`: each copy carries
+    the position of its message in the queue, and its arrival time.
+    """
+
+    def __init__(self, peer: Peer, link: OutgoingLink) -> None:
+        self.owner: ConsumerEndpoint | None = None
+        self.tells_place = False
+        self._peer: Final = peer
+        self._container: Final = peer.container
+        self._memory: Final = peer.container.router.memory
+        self._link: Final = link
+
+    def has_room(self) -> bool:
+        owner = self.owner
+        if owner is not None and owner.unsettled > 0:
+            memory = self._memory
+            if owner.unsettled >= UNSETTLED_MAX or memory.held_is_full():
+                memory.consumers[self] = None
+                owner.awaits_settlement = True
+                return False
+        return self._link.has_room()
+
+    def memory_freed(self) -> None:
+        owner = self.owner
+        if owner is not None:
+            owner.go_on()
+
+    def has_credit(self) -> bool:
+        return self._link.credit > 0
+
+    def deliver(self, entry: QueueEntry) -> None:
+        link = self._link
+        message = entry.message
+        container = self._container
+        container.stats.delivered += 1
+        if container.stats.delivered % YIELD_EVERY == 0:
+            container.sample_delivery(entry)
+        header = message.header(
+            entry.delivery_count, container.clock, acquired_before=entry.history is not None
+        )
+        if message.optional_fields is not None:
+            self._deliver_particular(entry, header)
+            return
+        if link.sends_settled:
+            link.send(None, header, message.encoded)
+            entry.queue.accept(entry, container.journal.batch)
+        else:
+            entry.sent_to = self.owner
+            link.send(entry, header, message.encoded)
+
+    def browsed(self, entry: QueueEntry) -> None:
+        link = self._link
+        message = entry.message
+        self._container.stats.delivered += 1
+        header = message.header(
+            entry.delivery_count, self._container.clock, acquired_before=entry.history is not None
+        )
+        if self.tells_place:
+            header += placed(entry)
+        copy: Delivery | None = None
+        if not link.sends_settled:
+            copy = Delivery()
+            copy.sent_to = self.owner
+        self._send(copy, header, message)
+
+    def _deliver_particular(self, entry: QueueEntry, header: bytes) -> None:
+        """Like `deliver`, for a message that may be large, or of another format."""
+        if self._link.sends_settled:
+            self._send(None, header, entry.message)
+            entry.queue.accept(entry, self._container.journal.batch)
+        else:
+            entry.sent_to = self.owner
+            self._send(entry, header, entry.message)
+
+    def _send(self, delivery: Delivery | None, header: bytes, message: Message) -> None:
+        """Send any message; it may be large, or of another format."""
+        link = self._link
+        message_format = message.message_format
+        large = message.large
+        if large is None:
+            link.send(delivery, header, message.encoded, message_format=message_format)
+            return
+        contents = self._container.contents
+        assert contents is not None
+        supply = LargeSupply(self, large, contents)
+        first = header + message.encoded
+        size = i64(len(first)) + i64(large.size)
+        link.send_large(delivery, first, supply, size=size, message_format=message_format)
+        supply.begin()
+
+    def supplied(self) -> None:
+        """Continue to send a large message: more of its body has been read."""
+        self._link.supplied()
+
+    def broken_off(self, fault: LinkFault) -> None:
+        """Break off the large message that is being sent, and quarantine it: it is damaged."""
+        owner = self.owner
+        delivery = self._link.break_off(fault)
+        if isinstance(delivery, QueueEntry):
+            if owner is not None:
+                owner.withdraw(delivery)
+            self._quarantine(delivery, fault.description)
+
+    def _quarantine(self, entry: QueueEntry, reason: str) -> None:
+        container = self._container
+        batch = container.journal.batch
+        if entry.stored_number != NOT_STORED:
+            batch.content_changes().quarantined.append((int(entry.stored_number), reason))
+            container.stats.quarantined += 1
+        container.router.notices.append(
+            QUARANTINED.notice(f"a message of {entry.queue.address} is quarantined: {reason}")
+        )
+        # it leaves the queue as if it had been consumed, but its rows stay in the store
+        entry.stored_number = NOT_STORED
+        entry.queue.accept(entry, batch)
+        container.stats.acknowledged -= 1
+
+    def nothing_waits(self) -> None:
+        self._link.drained()
+
+    def label(self) -> Label:
+        peer, link = self._peer, self._link
+        return Label(peer.container_id, link.name, f"{peer.id}/{link.session.channel}")
+
+    def node_deleted(self) -> None:
+        owner = self.owner
+        if owner is not None:
+            owner.node_deleted()
