@@ -23,6 +23,7 @@ from broker.security.decision import DEFAULT, Decision
 from broker.security.identity import Identity
 from broker.security.resources import (
     CLIENT_ID,
+    DYNAMIC,
     GLOBAL_SUBSCRIPTION,
     SUBSCRIPTION,
     TEMPORARY,
@@ -85,6 +86,11 @@ def node_resource(address: Address) -> Resource:
     return Resource(QUEUE, address.text[len(address.begins) :])
 
 
+def dynamic_resource(node: Node) -> Resource:
+    """Return the resource of another connection's dynamic node, for receiving from it (TMP-04)."""
+    return Resource(TEMPORARY, DYNAMIC, creator=node.creator)
+
+
 def subscription_resource(identity: SubscriptionIdentity) -> Resource:
     """Return the resource of a named subscription."""
     scope, name, _ = identity
@@ -119,14 +125,25 @@ def named_resource(router: Router, text: str) -> Resource:
 def demand_node(peer: Client, verb: str, address: Address, *, creates: bool = True) -> None:
     """Raise NotPermitted unless the client may use a node so, and create it if it does not exist.
 
-    `address` says its kind. A node that is received from must be the client's own if it is
-    temporary, which `Router.check_consumable` checks.
+    `address` says its kind. Receiving from a temporary node is decided once it is found
+    (`demand_consumable`): its address cannot be guessed.
     """
     if is_nobodys(address) or (address.is_temporary and verb != SEND):
         return
     peer.demand(verb, node_resource(address))
     if creates:
         demand_creating(peer, address)
+
+
+def demand_consumable(peer: Client, node: Node) -> None:
+    """Raise an error unless the client may receive from `node`, or browse it, as far as owners go.
+
+    That is HeldExclusively for another connection's temporary destination, and NotPermitted for
+    another connection's dynamic node on which the client has no right (TMP-04).
+    """
+    peer.container.router.check_consumable(node, peer.id)
+    if node.is_temporary and node.owner != peer.id:
+        peer.demand(RECEIVE, dynamic_resource(node))
 
 
 def demand_creating(peer: Client, address: Address) -> None:

@@ -28,6 +28,9 @@ KINDS: Final[dict[str, str]] = {
 }
 """Capabilities of a terminus, and the kind of node that each requests (WD10 5.2)."""
 
+JMS_TEMPORARY: Final = ("temporary-queue", "temporary-topic")
+"""Those of the temporary destinations of JMS, from which other connections never receive."""
+
 SHARED: Final = "shared"
 GLOBAL: Final = "global"
 REJECTED_OUTCOME: Final = "amqp:rejected:list"
@@ -126,6 +129,11 @@ def publish_request(attach: Attach) -> PublishRequest:
         discard_unroutable=DISCARD_UNROUTABLE in target.capabilities,
         task=task_of(attach.properties, target),
     )
+
+
+def is_jms_temporary(capabilities: list[str]) -> bool:
+    """Return whether a dynamic terminus asks for a temporary destination of JMS (TMP-04)."""
+    return any(each in JMS_TEMPORARY for each in capabilities)
 
 
 def offered_to_sender(desired: list[str]) -> list[str]:

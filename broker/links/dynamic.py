@@ -32,6 +32,11 @@ def dynamic_terms(expiry_policy: str, timeout_s: i64) -> ExpiryPolicy:
     return ExpiryPolicy(expiry_policy, timeout_s=timeout_s)
 
 
+def is_alike(node: Node, other: Node) -> bool:
+    """Return whether two dynamic nodes are of one kind, and other connections may do the same."""
+    return node.kind == other.kind and node.is_exclusive == other.is_exclusive
+
+
 def dynamic_properties(policy: DeletePolicy) -> dict[str, object]:
     """Return the dynamic-node-properties that report the actual lifetime policy of a node."""
     return {LIFETIME_POLICY: Described(ULong(CODES[policy]), [])}
@@ -70,9 +75,15 @@ class DynamicNodes:
         self._router: Final = router
         self._suspended: Final[dict[tuple[str, bool], DynamicTerminus]] = {}
 
-    def make(self, kind: str, policy: DeletePolicy, terms: ExpiryPolicy) -> DynamicTerminus:
-        """Create a node, a queue unless `kind` says otherwise, and return its terminus."""
+    def make(
+        self, kind: str, policy: DeletePolicy, terms: ExpiryPolicy, *, exclusive: bool
+    ) -> DynamicTerminus:
+        """Create a node, a queue unless `kind` says otherwise, and return its terminus.
+
+        If `exclusive`, no other connection may receive from the node, whatever its rights (TMP-04).
+        """
         node = self._router.create_temporary(kind or QUEUE, self._connection, creator=self.creator)
+        node.is_exclusive = exclusive
         return DynamicTerminus(self, node, policy=policy, terms=terms)
 
     def claim(
@@ -99,7 +110,7 @@ class DynamicNodes:
         if not self._exists(earlier.node):
             expiries.end(earlier.expiry)
             return made
-        if made is not None and made.node.kind == earlier.node.kind:
+        if made is not None and is_alike(made.node, earlier.node):
             expiries.end(made.expiry)
             self._router.delete(made.node, batch)
             return earlier

@@ -36,7 +36,13 @@ from broker.links.access import (
     demand_temporary,
     node_resource,
 )
-from broker.links.attach import PublishRequest, delete_policy, may_reject, offered_to_sender
+from broker.links.attach import (
+    PublishRequest,
+    delete_policy,
+    is_jms_temporary,
+    may_reject,
+    offered_to_sender,
+)
 from broker.links.credited_producer import LARGE_FROM, CreditedProducer
 from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_terms
 from broker.links.large import LargeIntake
@@ -102,6 +108,7 @@ class ProducerEndpoint(IncomingOwner):
                 request.kind,
                 delete_policy(asked.dynamic_node_properties),
                 dynamic_terms(asked.expiry_policy, asked.timeout),
+                exclusive=is_jms_temporary(asked.capabilities),
             )
         elif request.address is not None:
             self._node = self._resolve(request.address)

@@ -12,7 +12,14 @@ from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
 from broker.links import access
-from broker.links.attach import KINDS, OUTCOMES, ConsumeRequest, delete_policy, in_force
+from broker.links.attach import (
+    KINDS,
+    OUTCOMES,
+    ConsumeRequest,
+    delete_policy,
+    in_force,
+    is_jms_temporary,
+)
 from broker.links.credited_consumer import CreditedConsumer
 from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_terms
 from broker.links.ending import ending_of
@@ -82,6 +89,7 @@ class ConsumerEndpoint(OutgoingOwner):
                 kind,
                 delete_policy(asked.dynamic_node_properties),
                 dynamic_terms(asked.expiry_policy, asked.timeout),
+                exclusive=is_jms_temporary(asked.capabilities),
             )
         offered: list[str] = []
         if kind == TOPIC:
@@ -196,7 +204,6 @@ class ConsumerEndpoint(OutgoingOwner):
         service = self._container.service_node(self._peer, address, reply_to)
         if service is not None:
             return service
-        router = self._container.router
         if request.filters.part is not None:
             found = access.find_identified(self._peer, access.BROWSE, request.address or "")
             if found is not None:
@@ -204,7 +211,7 @@ class ConsumerEndpoint(OutgoingOwner):
         address = address.of_kind(QUEUE)
         access.demand_receiving(self._peer, address, copies=request.copies, creates=request.creates)
         node = self._peer.resolve(address, create=request.creates)
-        router.check_consumable(node, self._peer.id)
+        access.demand_consumable(self._peer, node)
         return node
 
     def node_deleted(self) -> None:

@@ -13,7 +13,14 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from broker.links.access import RECEIVE, Right, demand_receiving, node_resource
+from broker.links.access import (
+    RECEIVE,
+    Right,
+    demand_consumable,
+    demand_receiving,
+    dynamic_resource,
+    node_resource,
+)
 from broker.links.container import Container
 from broker.links.linkless import LinklessClient
 from broker.links.posting import refuse_service
@@ -229,6 +236,7 @@ def queue_to_receive(client: LinklessClient, text: str, *, copies: bool) -> tupl
     refuse_service(container, address)
     demand_receiving(client, address, copies=copies, creates=not copies)
     node = client.resolve(address, create=not copies)
-    container.router.check_consumable(node, client.id)
+    demand_consumable(client, node)
     assert isinstance(node, Queue)
-    return node, Right(RECEIVE, node_resource(address))
+    resource = dynamic_resource(node) if node.is_temporary else node_resource(address)
+    return node, Right(RECEIVE, resource)

@@ -8,6 +8,7 @@ from broker.amqp.outcomes import Outcome
 from broker.amqp.terminus import MOVE, Source
 from broker.links.access import (
     END,
+    demand_consumable,
     demand_link_name,
     demand_subscribing,
     demand_subscription,
@@ -124,7 +125,7 @@ def _meant(
         there = _kept(peer, link_name, spec)
     if there is not None:
         for topic in there.queue.topics:
-            router.check_consumable(topic, peer.id)
+            demand_consumable(peer, topic)
         return there
     if row.identity is not None and row.identity[2]:
         peer.container.user_limits.check_subscription(peer, replaced=replaced)
@@ -132,7 +133,7 @@ def _meant(
         address, batch, owner=peer.id, create=request.creates, creator=peer.identity.user
     )
     if found is not None:
-        router.check_consumable(found, peer.id)
+        demand_consumable(peer, found)
     return subscriptions.begin(
         row, spec, request.terms, topic=found, batch=batch, owner=peer.identity.user
     )

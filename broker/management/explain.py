@@ -151,7 +151,7 @@ class Explanations:
         name = address.text
         node = router.find(address)
         if node is not None:
-            owned = f", of connection {node.owner} alone" if node.is_temporary else ""
+            owned = f", of connection {node.owner} alone" if node.is_exclusive else ""
             return f"the {kind} {name}, which is there{owned}"
         addresses.check_new(name)
         if not router.policy_of(name, kind).auto_create:

@@ -350,8 +350,8 @@ class Router:
             self.delete(node, batch)
 
     def check_consumable(self, node: Node, owner: i64) -> None:
-        """Raise HeldExclusively if `node` is another connection's temporary node (TMP-04)."""
-        if node.is_temporary and node.owner != owner:
+        """Raise HeldExclusively if only another connection may receive from `node` (TMP-04)."""
+        if node.is_exclusive and node.owner != owner:
             raise HeldExclusively(f"{node.address} belongs to another connection")
 
     # -- subscriptions

@@ -23,6 +23,7 @@ from broker.security.limits import NO_LIMITS, Limit, UserLimits
 from broker.security.patterns import WORDED, words_of
 from broker.security.resources import (
     CLIENT_ID,
+    DYNAMIC,
     EVERY,
     KEYED_VERBS,
     MANAGEMENT,
@@ -33,6 +34,7 @@ from broker.security.resources import (
     TEMPORARY,
     TOPIC,
     Resource,
+    names_with,
 )
 from broker.security.rules import (
     ALLOW,
@@ -67,6 +69,7 @@ OF_CERTIFICATE: Final = "cert:"
 """Begins a user in a role that the user has only after a login by certificate (EXTERNAL)."""
 
 REFUSED_AS_FIXED: Final = Decision(allowed=False, rule="", because=FIXED)
+ALLOWED_TO_CREATOR: Final = Decision(allowed=True, rule="", because=FIXED)
 ALLOWED_TO_ADMINS: Final = Decision(allowed=True, rule=EVERYTHING, because=COVER)
 ADMINS: Final = f"{OF_ROLE}{ADMIN}"
 
@@ -220,7 +223,10 @@ class AccessRules:
             if self._is_of_admin(request):
                 return ALLOWED_TO_ADMINS, ()
             return self._judge_node(request)
-        if resource.kind == TEMPORARY and request.verb in OWNED_VERBS:
+        is_dynamic = resource.kind == TEMPORARY and resource.name == DYNAMIC
+        if is_dynamic and self._is_of_creator(request):
+            return ALLOWED_TO_CREATOR, ()
+        if resource.kind == TEMPORARY and not is_dynamic and request.verb in OWNED_VERBS:
             part = "topics" if resource.name == TOPIC else "queues"
             edit = self._about(request, "edit", Resource(MANAGEMENT, part))
             allowed = self._judge_glob(edit).allowed
@@ -238,6 +244,11 @@ class AccessRules:
         """
         return self._only_built_in and ADMINS in request.principals
 
+    def _is_of_creator(self, request: AccessRequest) -> bool:
+        """Return whether a dynamic node is that of the client's user, and no rules were made."""
+        is_own = request.resource.creator == request.user
+        return is_own and self._only_built_in and request.verb == "receive"
+
     def _about(self, request: AccessRequest, verb: str, resource: Resource) -> AccessRequest:
         """Return a request of the same client for another right."""
         return AccessRequest(
@@ -252,7 +263,7 @@ class AccessRules:
     def _judge_each(self, request: AccessRequest) -> Decision:
         """Decide about all names of a closed list at once."""
         rules: set[str] = set()
-        for name in NAMES[request.resource.kind]:
+        for name in names_with(request.resource.kind, request.verb):
             each = self._about(request, request.verb, Resource(request.resource.kind, name))
             decision = self._judge_glob(each)
             if not decision.allowed:

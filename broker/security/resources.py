@@ -18,6 +18,12 @@ CLIENT_ID: Final = "client-id"
 MANAGEMENT: Final = "management"
 USER_ID: Final = "user-id"
 
+DYNAMIC: Final = "dynamic"
+"""Name of dynamic nodes that are no temporary destinations of JMS, to receive from them (TMP-04).
+
+To create them and to send to them, they are named by their kinds like all temporary nodes.
+"""
+
 VERBS: Final[dict[str, tuple[str, ...]]] = {
     QUEUE: (
         *("send", "receive", "browse", "create", "delete", "purge", "move", "edit", "view"),
@@ -26,7 +32,7 @@ VERBS: Final[dict[str, tuple[str, ...]]] = {
     TOPIC: ("send", "subscribe", "create", "delete", "edit", "view", "stage"),
     SUBSCRIPTION: ("create", "use", "share", "end", "browse", "purge", "view", "lease"),
     GLOBAL_SUBSCRIPTION: ("create", "use", "share", "end", "browse", "purge", "view", "lease"),
-    TEMPORARY: ("create", "send"),
+    TEMPORARY: ("create", "send", "receive"),
     CONNECTION: ("connect",),
     CLIENT_ID: ("use",),
     MANAGEMENT: ("view", "edit"),
@@ -46,7 +52,7 @@ VERB_SETS: Final[dict[str, tuple[str, ...]]] = {
 ALL_VERBS: Final = tuple(dict.fromkeys(verb for verbs in VERBS.values() for verb in verbs))
 
 NAMES: Final[dict[str, tuple[str, ...]]] = {
-    TEMPORARY: (QUEUE, TOPIC),
+    TEMPORARY: (QUEUE, TOPIC, DYNAMIC),
     MANAGEMENT: (
         *("queues", "topics", "subscriptions", "messages", "connections", "leases", "sinks"),
         *("events", "store", "users", "tokens", "acl", "config", "metrics", "audit"),
@@ -54,6 +60,22 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
 }
 """The only names of kinds whose names are a closed list."""
+
+
+def names_with(kind: str, verb: str) -> tuple[str, ...]:
+    """Return the names of a kind with a closed list for which rules decide about `verb`."""
+    if kind == TEMPORARY:
+        return (DYNAMIC,) if verb == "receive" else (QUEUE, TOPIC)
+    return NAMES[kind]
+
+
+def verbs_of_name(kind: str, name: str) -> tuple[str, ...]:
+    """Return the verbs that rules can name for a resource or pattern of that kind and name."""
+    verbs = VERBS[kind]
+    if kind != TEMPORARY or name == EVERY:
+        return verbs
+    return tuple(verb for verb in verbs if name in names_with(kind, verb))
+
 
 KEYED_VERBS: Final = ("send", "subscribe")
 """Verbs that concern the messages of a topic, and so the keys that a rule names.
@@ -64,7 +86,8 @@ The other verbs of topics concern the node: a rule with a key neither allows nor
 OWNED_VERBS: Final = ("receive", "browse", "subscribe", "purge", "delete", "move")
 """Verbs on a temporary node that only its connection has (TMP-04), whatever the rules say.
 
-Another connection needs the right to edit queues or topics by management.
+Rules give `receive` on `temporary:dynamic`. For all else another connection needs the right to
+edit queues or topics by management.
 """
 
 RESERVED: Final = "$"
@@ -90,18 +113,28 @@ class Resource:
     - for a queue or topic, its name without the prefix of a class (DST-10: `Address.words`);
     - for a subscription its client id, and `key` is the subscription's name: a client id may
       contain `/`, so the two are never joined;
-    - for a temporary node `queue` or `topic`.
+    - for a temporary node `queue` or `topic`, or `dynamic` (DYNAMIC) to receive from it.
 
     `key` of a topic is the key of the messages; empty means messages of any key, and so do the
     broker's bindings. `is_pattern`: the words `*` and `#` of `name` and `key` are wildcards, as in
-    the address of a subscriber (DST-06). All others are literal.
+    the address of a subscriber (DST-06). All others are literal. `creator` of `temporary:dynamic`
+    is the user whose connection made the node, None if that is not known.
     """
 
-    def __init__(self, kind: str, name: str, key: str = "", *, is_pattern: bool = False) -> None:
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        key: str = "",
+        *,
+        is_pattern: bool = False,
+        creator: str | None = None,
+    ) -> None:
         self.kind: Final = kind
         self.name: Final = name
         self.key: Final = key
         self.is_pattern: Final = is_pattern
+        self.creator: Final = creator
 
     def text(self) -> str:
         """Return the resource as it is shown to operators and clients, such as `queue:orders`."""
@@ -126,6 +159,8 @@ def resource_of(text: str, verb: str) -> Resource:
     known = NAMES.get(kind)
     if known is not None and name not in (EVERY, *known):
         raise ResourceError(f"{kind} has no {name!r}, only: {', '.join(known)}, {EVERY}")
+    if kind == TEMPORARY and name == DYNAMIC and verb != "receive":
+        raise ResourceError(f"{text} has only the verb receive: {verb} names queue or topic")
     if kind == SUBSCRIPTION:
         client_id, slash, subscription = name.partition("/")
         if not slash:

@@ -8,7 +8,15 @@ from typing import Final, final
 
 from broker.security.conditions import ConditionError, Conditions, network_of
 from broker.security.patterns import PatternError, RulePattern, parse
-from broker.security.resources import ALL_VERBS, EVERY, KEYED_VERBS, TOPIC, VERB_SETS, VERBS
+from broker.security.resources import (
+    ALL_VERBS,
+    EVERY,
+    KEYED_VERBS,
+    TOPIC,
+    VERB_SETS,
+    VERBS,
+    verbs_of_name,
+)
 
 ALLOW: Final = "allow"
 DENY: Final = "deny"
@@ -194,10 +202,11 @@ def _check_fit(can: tuple[str, ...], on: tuple[RulePattern, ...], place: str) ->
                 f"{place}: on: {pattern.text!r} has a key, which only {' and '.join(KEYED_VERBS)}"
                 " look at; name the topic alone for other verbs"
             )
-        if not verbs & set(VERBS[pattern.kind]):
+        fitting = verbs_of_name(pattern.kind, pattern.text.partition(":")[2])
+        if not verbs & set(fitting):
             raise RuleError(
                 f"{place}: on: {pattern.text!r} has none of the verbs of can; only"
-                f" {', '.join(VERBS[pattern.kind])}"
+                f" {', '.join(fitting)}"
             )
 
 

@@ -88,7 +88,8 @@ async def reply_to(site: Site) -> Reached:
         client_of(site, REPLIER, "replying") as replier,
         client_of(site, MALLORY, "naming") as mallory,
     ):
-        replies = await owner.attach_receiver(None, source=Source(dynamic=True))
+        private = Source(dynamic=True, capabilities=["temporary-queue"])
+        replies = await owner.attach_receiver(None, source=private)
         temporary = _address_of(replies)
         asks = await mallory.attach_sender(REQUESTS)
         manages = await mallory.attach_sender(MANAGEMENT)

@@ -107,6 +107,26 @@ async def a_dynamic_source_gets_an_address(peer: Conversation) -> None:
     must(bodies([came]) == [b"dynamic"], "the message through that node", bodies([came]))
 
 
+@case(
+    "own",
+    "dynamic nodes",
+    "Other connections of a user receive from a dynamic node that is no temporary destination.",
+)
+async def a_dynamic_node_may_be_shared(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    generic = Target(**wished(DELETE_ON_CLOSE, capabilities=[]))  # type: ignore[arg-type]
+    maker = session.new_sender(name=peer.name("generic"), target=generic)
+    await answered(maker)
+    temporary = await dynamic_target(session)
+    async with peer.another() as other:
+        second = await connected_session(other)
+        receiver = await second.attach_receiver(address_of(maker))
+        await send_all(maker, message(b"shared"))
+        found = bodies([await receive_one(receiver)])
+        must(found == [b"shared"], "the message, at the other connection", found)
+        await second.new_receiver(address_of(temporary)).expect_refused()
+
+
 @case("core", "3.5.4", "Every dynamic node has an address of its own.")
 async def dynamic_nodes_have_different_addresses(peer: Conversation) -> None:
     session = await connected_session(peer)

@@ -184,6 +184,10 @@ SINGLE: Final = (
     ("view global-subscription:mine", ("read",), ()),
     ("create temporary:topic", ("dynamic", "dynamic, to send"), ()),
     ("send temporary:topic", ("reply", "relay a reply"), ("send queue:open.old",)),
+    (
+        *("receive temporary:dynamic", ("another's", "browse another's", "another's topic")),
+        ("subscribe topic:t",),
+    ),
     ("connect connection:amqp", ("open",), ()),
     (f"connect connection:{WEB}", (f"open{WEBSOCKET}",), ()),
     (

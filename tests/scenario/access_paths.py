@@ -106,6 +106,22 @@ def replying(kind: str, *, relays: bool) -> Act:
     return act
 
 
+def consuming(kind: str, *, copies: bool = False) -> Act:
+    """Receive from a dynamic node of another connection that is no temporary destination."""
+
+    def act(broker: Broker, client: Client) -> str | None:
+        other = session_as(broker, OWNER, "another")
+        source = Source(dynamic=True, capabilities=[kind])
+        made = other.attach(attach_receiver(source=source))
+        assert made.source is not None
+        address = made.source.address
+        assert address is not None
+        mode: dict[str, object] = {"distribution_mode": COPY} if copies else {}
+        return receiving(address, capabilities=[kind], **mode)(broker, client)
+
+    return act
+
+
 def act_of(cell: Cell) -> Act:
     """Return what a client does that uses the right of a cell by its path."""
     for acts in (acts_on_management, acts_with_user_id, acts_on_nodes, acts_on_subscriptions):
@@ -139,6 +155,9 @@ def acts_on_nodes(cell: Cell) -> dict[str, Act]:
         "dynamic, to send": sending(target=Target(dynamic=True, capabilities=[word])),
         "reply": replying(word, relays=False),
         "relay a reply": replying(word, relays=True),
+        "another's": consuming("queue"),
+        "browse another's": consuming("queue", copies=True),
+        "another's topic": consuming("topic"),
         "open": opening(name if kind == "client-id" else "another", cell.login),
     }
 

@@ -18,7 +18,7 @@ from broker.security.conditions import NO_ENTRANCE
 from broker.security.decision import COVER, Decision
 from broker.security.entrance import Entrance
 from broker.security.identity import Identity
-from broker.security.resources import MANAGEMENT, NAMES, VERBS, Resource
+from broker.security.resources import MANAGEMENT, VERBS, Resource, names_with
 from broker.security.rules import DENY
 from storage.memory import MemoryStore
 from tests.scenario.access_matrix import (
@@ -101,7 +101,9 @@ def test_every_right_that_a_rule_can_give_has_a_cell() -> None:
         if kind not in (MANAGEMENT, "temporary")
     }
     for kind in (MANAGEMENT, "temporary"):
-        known |= {f"{verb} {kind}:{name}" for verb in VERBS[kind] for name in NAMES[kind]}
+        known |= {
+            f"{verb} {kind}:{name}" for verb in VERBS[kind] for name in names_with(kind, verb)
+        }
     tested = {
         row.right if row.kind in (MANAGEMENT, "temporary") else f"{row.verb} {row.kind}"
         for row in ROWS

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from broker.amqp.errors import RESOURCE_LOCKED
+from broker.amqp.errors import RESOURCE_LOCKED, UNAUTHORIZED_ACCESS
 from broker.amqp.outcomes import Rejected
 from broker.amqp.performatives import RECEIVER, Detach
 from broker.amqp.terminus import COPY, Source
@@ -245,13 +245,21 @@ BY_LINK: Final = {"receives": None, "browses": COPY}
 
 @pytest.mark.attack("Z2")
 @pytest.mark.parametrize("mode", BY_LINK.values(), ids=BY_LINK)
+@pytest.mark.parametrize(
+    ("right", "capabilities", "refused"),
+    [
+        pytest.param("send,receive", ["temporary-queue"], RESOURCE_LOCKED, id="of JMS"),
+        pytest.param("send", [], UNAUTHORIZED_ACCESS, id="without the right"),
+    ],
+)
 def test_no_other_connection_consumes_from_a_temporary_queue(
-    no_harm: NoHarm, mode: str | None
+    no_harm: NoHarm, right: str, capabilities: list[str], refused: str, mode: str | None
 ) -> None:
     """Z2: mallory knows the address, and may receive from every queue."""
-    broker = broker_of("receive,browse,send queue:#", "send temporary:*")
+    broker = broker_of("receive,browse,send queue:#", f"{right} temporary:*")
     victim = session_as(broker, ADA)
-    made = victim.attach_receiver(source=Source(dynamic=True), credit=10)
+    source = Source(dynamic=True, capabilities=capabilities)
+    made = victim.attach_receiver(source=source, credit=10)
     assert made.source is not None
     address = made.source.address
     with no_harm.beside(broker) as healthy:
@@ -259,7 +267,7 @@ def test_no_other_connection_consumes_from_a_temporary_queue(
         for number in range(ATTEMPTS):
             source = Source(address=address, distribution_mode=mode)
             mallory.send(attach_receiver(source=source, handle=number, name=f"{number}"))
-            mallory.expect_refusal(RESOURCE_LOCKED)
+            mallory.expect_refusal(refused)
             healthy.exchange()
         mallory.attach_sender(address, handle=9)
         mallory.transfer(handle=9, body=b"a reply", settled=True)

@@ -32,13 +32,15 @@ class Node(TimerCallback):
 
     `stores_all`: every message is stored before its producer is told the outcome, whatever its
     header says (DST-11). `owner` is the key of the connection that a temporary node belongs to
-    (TMP-03), -1 for every other node. Messages are sent through `duplicates` if duplicates are
-    to be detected here; else it is None. `outlived` is set once the link that made a dynamic node
-    is gone: the condition on which the node is deleted. `creator` is the user for whom it was
-    created, None for none; the store keeps it. `uses_ended` counts links that have left,
-    so that use between two looks for unused nodes is noticed. `staged` messages, of
-    `staged_bytes`, will be put here by the commits of their sinks (`staged_transaction.py`);
-    `posted` messages, of `posted_bytes`, by those of their transactions (`transaction.py`).
+    (TMP-03), -1 for every other node. `is_exclusive`: no other connection receives from it, as is
+    true of temporary nodes but for dynamic ones that are no destinations of JMS (TMP-04). Messages
+    are sent through `duplicates` if duplicates are to be detected here; else it is None. `outlived`
+    is set once the link that made a dynamic node is gone: the condition on which the node is
+    deleted. `creator` is the user for whom it was created, None for none; the store keeps it.
+    `uses_ended` counts links that have left, so that use between two looks for unused nodes is
+    noticed. `staged` messages, of `staged_bytes`, will be put here by the commits of their sinks
+    (`staged_transaction.py`); `posted` messages, of `posted_bytes`, by those of their transactions
+    (`transaction.py`).
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Node(TimerCallback):
         self.context: Final = context
         self.owner: Final[i64] = owner
         self.is_temporary: Final = owner >= 0
+        self.is_exclusive = owner >= 0
         self.creator: str | None = None
         self.durability: Final = durability_of(address)
         self.stores_all: Final = stores_all or self.durability is Durability.DURABLE

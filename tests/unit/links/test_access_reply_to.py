@@ -54,7 +54,8 @@ def broker_with(*rights: str, bob: Iterable[str] = ()) -> Broker:
 
 def temporary(client: Client, handle: int = 0) -> str:
     """Create a temporary queue for `client`, with credit; return its address."""
-    asked = attach_receiver(name="replies", handle=handle, source=Source(dynamic=True))
+    source = Source(dynamic=True, capabilities=["temporary-queue"])
+    asked = attach_receiver(name="replies", handle=handle, source=source)
     made = client.attach(asked)
     assert made.source is not None
     assert made.source.address is not None

@@ -376,10 +376,11 @@ def test_the_owners_other_links_to_it_end_too() -> None:
 
 
 @pytest.mark.attack("Z2")
-def test_nobody_else_consumes_from_a_dynamic_node() -> None:
+def test_nobody_else_consumes_from_a_temporary_queue() -> None:
     broker = Broker()
     client = broker.session("client")
-    target = client.attach(attach_sender(target=Target(dynamic=True))).target
+    wanted = Target(dynamic=True, capabilities=["temporary-queue"])
+    target = client.attach(attach_sender(target=wanted)).target
     assert isinstance(target, Target)
     other = broker.session("client")  # the same container, another connection
     for handle, mode in enumerate(["move", "copy"]):

@@ -186,6 +186,35 @@ FIXED_RULES = [
     pytest.param(Resource("temporary", "queue"), "browse", "topics", False, id="not of queues"),
 ]
 
+DYNAMIC = [
+    pytest.param([], "ann", "", True, id="the creator without rules"),
+    pytest.param([], "bob", "", False, id="another user without rules"),
+    pytest.param([], None, "", False, id="no creator is known"),
+    pytest.param([], "bob", "admin", True, id="an administrator"),
+    pytest.param(["allow receive temporary:dynamic"], "bob", "", True, id="by a rule"),
+    pytest.param(["allow receive temporary:*"], "bob", "", True, id="by a wildcard"),
+    pytest.param(["allow receive queue:#"], "bob", "", False, id="by a rule on queues"),
+    pytest.param(["allow send temporary:queue"], "ann", "", False, id="the creator with rules"),
+    pytest.param(
+        ["allow receive temporary:*", "deny receive temporary:dynamic"], "ann", "", False, id="deny"
+    ),
+]
+
+
+@pytest.mark.requirement("TMP-04")
+@pytest.mark.parametrize(("lines", "creator", "role", "expected"), DYNAMIC)
+def test_receiving_from_dynamic_nodes(
+    lines: list[str], creator: str | None, role: str, expected: bool
+) -> None:
+    made = [
+        rule(f"r{number}", " ".join(line.split()[:-1]), line.split()[-1], who="user:ann")
+        for number, line in enumerate(lines)
+    ]
+    roles = frozenset({role} if role else ())
+    resource = Resource("temporary", "dynamic", creator=creator)
+    decision = AccessRules(made).decide(Identity("ann", roles=roles), "receive", resource)
+    assert decision.allowed is expected
+
 
 @pytest.mark.parametrize(("resource", "verb", "role", "expected"), FIXED_RULES)
 def test_fixed_rules(resource: Resource, verb: str, role: str, expected: bool) -> None:

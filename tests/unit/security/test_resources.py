@@ -12,6 +12,7 @@ from broker.security.resources import (
     VERBS,
     Resource,
     ResourceError,
+    names_with,
     resource_of,
 )
 
@@ -24,7 +25,10 @@ def test_sets_of_verbs_have_verbs_of_queues() -> None:
 
 def test_kinds_with_closed_lists_have_verbs() -> None:
     assert set(NAMES) < set(VERBS)
-    assert not set(OWNED_VERBS) & set(VERBS["temporary"]), "a rule cannot give them"
+    assert set(OWNED_VERBS) & set(VERBS["temporary"]) == {"receive"}, "a rule gives no other"
+    assert names_with("temporary", "receive") == ("dynamic",)
+    assert names_with("temporary", "send") == ("queue", "topic")
+    assert names_with("management", "view") == NAMES["management"]
 
 
 TEXTS = [
@@ -49,6 +53,7 @@ READ = [
     ),
     pytest.param("management:*", "view", ("management", "*", "", False), id="all of management"),
     pytest.param("temporary:queue", "receive", ("temporary", "queue", "", False), id="temporary"),
+    pytest.param("temporary:dynamic", "receive", ("temporary", "dynamic", "", False), id="dynamic"),
 ]
 
 

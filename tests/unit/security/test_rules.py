@@ -82,6 +82,11 @@ WRONG = [
         id="a pattern without verbs",
     ),
     pytest.param(
+        {"on": ["temporary:queue"], "can": ["receive"]},
+        "on: 'temporary:queue' has none of the verbs of can; only create, send",
+        id="a name without verbs",
+    ),
+    pytest.param(
         {"on": ["topic:t/k"], "can": ["create"]}, "'topic:t/k' has a key, which only send", id="key"
     ),
     pytest.param(
