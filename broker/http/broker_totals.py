@@ -67,7 +67,7 @@ class BrokerTotals:
         for peer in peers:
             self.connections[peer.entrance.listener] += 1
             self.sessions += len(peer.connection.channels.mapped())
-            self.transactions += peer.open_transactions()
+            self.transactions += peer.transactions.count()
             if peer.quota is not None:
                 self._quotas[peer.quota] = None
 

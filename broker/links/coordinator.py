@@ -37,7 +37,7 @@ from broker.amqp.transactions import (
 from broker.journal import Waiter
 from broker.links.attach import may_reject
 from broker.links.refusal import as_fault
-from broker.links.transactions import OpenTransaction, Transactions
+from broker.links.transactions import OpenTransaction
 from broker.routing.errors import RoutingError
 
 if TYPE_CHECKING:
@@ -71,11 +71,11 @@ class CommitReceipt(Waiter):
 class LinkCoordinator(IncomingOwner):
     """The owner of a link to the coordinator. Transactions declared on it end with it."""
 
-    def __init__(self, peer: Peer, link: IncomingLink, transactions: Transactions) -> None:
+    def __init__(self, peer: Peer, link: IncomingLink) -> None:
         self._peer: Final = peer
         self._container: Final = peer.container
         self._link: Final = link
-        self._transactions: Final = transactions
+        self._transactions: Final = peer.transactions
         self._declared: Final[dict[bytes, OpenTransaction]] = {}
         self._may_reject = True
         self._given_up = ""

@@ -167,7 +167,7 @@ class CreditedProducer(Producer):
             return True
         policy = self._policy
         is_draining = policy is not None and policy.draining is not None
-        return is_draining and self._peer.transactions_memory() > 0
+        return is_draining and self._peer.transactions.memory() > 0
 
     def take_back(self) -> None:
         """Take back unused credit: the broker drains. Requests to the broker keep theirs.

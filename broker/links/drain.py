@@ -193,7 +193,7 @@ def has_unfinished_work(peer: Peer) -> bool:
     """
     return (
         holds_messages(peer)
-        or peer.transactions_memory() > 0
+        or peer.transactions.memory() > 0
         or sends_a_delivery(peer)
         or peer.withholds()
         or peer.output_bytes() > 0

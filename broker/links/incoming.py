@@ -312,7 +312,7 @@ class ProducerEndpoint(IncomingOwner):
     def posted(
         self, delivery_id: i64, data: bytes, at: i64, end: i64, *, settled: bool, txn_id: bytes
     ) -> None:
-        within = self._peer.join(txn_id)
+        within = self._peer.transactions.join(txn_id)
         if within is None:
             raise LinkFault(UNKNOWN_ID, "no such transaction on this connection")
         self._within = within
@@ -351,7 +351,7 @@ class ProducerEndpoint(IncomingOwner):
         if self._credit_pool is not None:
             self._credit_pool.used(self._credit)
         if txn_id is not None:
-            self._within = self._peer.join(txn_id)
+            self._within = self._peer.transactions.join(txn_id)
             if self._within is None:
                 raise LinkFault(UNKNOWN_ID, "no such transaction on this connection")
         try:

@@ -129,7 +129,7 @@ class MemoryGuard(TimerCallback):
         """Doom the transaction that keeps most memory: its commit will be rejected."""
         largest: OpenTransaction | None = None
         for peer in self._container.peers():
-            found = peer.largest_transaction()
+            found = peer.transactions.largest()
             if found is not None and (largest is None or found.work.memory > largest.work.memory):
                 largest = found
         if largest is None:
@@ -159,7 +159,7 @@ class MemoryGuard(TimerCallback):
         most: i64 = 0
         backlogs = self._backlogs()
         for peer in self._container.peers():
-            frees = peer.connection.partial_bytes + peer.transactions_memory()
+            frees = peer.connection.partial_bytes + peer.transactions.memory()
             frees += peer.output_bytes() + i64(backlogs.get(peer.connection, 0))
             if frees > most:
                 worst, most = peer, frees

@@ -38,7 +38,7 @@ from broker.links.peer_timers import ConnectionTimer, DeferredOutput, InputPause
 from broker.links.refusal import as_link_fault
 from broker.links.rights_review import LOGIN_ENDED
 from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS
-from broker.links.transactions import OpenTransaction, Transactions
+from broker.links.transactions import Transactions
 from broker.links.transport import Transport
 from broker.links.uniqueness import SOLE_CONNECTION, Claim, agreed, claim_of
 from broker.links.user_limits import Usage
@@ -68,6 +68,7 @@ class Peer(ConnectionOwner):
     host that it believes to be connected to. `quota` are the rates of its user, None without any.
     `blocked_since_ms` is when its socket stopped taking output, NO_DEADLINE while it takes output.
     `replies` are the queues in which the broker's responses wait for it, by reply-to address.
+    `transactions` are those that it has declared and not discharged.
     `relay_rights` remembers to which addresses it may send through the anonymous relay.
     """
 
@@ -85,7 +86,7 @@ class Peer(ConnectionOwner):
         self.quota: Quota | None = None
         self.rests = False  # enough of its frames were handled in this turn of the event loop
         self.replies: Final[dict[str, Queue]] = {}
-        self._transactions: Transactions | None = None
+        self.transactions: Final = Transactions(container)
         self.dynamic: Final = DynamicNodes(self.id, container.router)
         self.blocked_since_ms: i64 = NO_DEADLINE
         self._transport: Transport | None = transport
@@ -254,22 +255,6 @@ class Peer(ConnectionOwner):
         unsent: i64 = 0 if transport is None else transport.unsent_bytes()
         return self.connection.output.pending() + unsent
 
-    def open_transactions(self) -> int:
-        """Return the number of open transactions."""
-        return 0 if self._transactions is None else self._transactions.count()
-
-    def transactions(self) -> list[OpenTransaction]:
-        """Return the open transactions."""
-        return [] if self._transactions is None else self._transactions.all()
-
-    def transactions_memory(self) -> i64:
-        """Return the bytes of memory that the open transactions keep."""
-        return 0 if self._transactions is None else self._transactions.memory()
-
-    def largest_transaction(self) -> OpenTransaction | None:
-        """Return the open transaction that keeps most memory; None without any."""
-        return None if self._transactions is None else self._transactions.largest()
-
     def unfinished_changed(self, size: i64) -> None:
         self.container.router.memory.unfinished += size
 
@@ -376,7 +361,7 @@ class Peer(ConnectionOwner):
         try:
             self.container.check_attach(self, link, incoming=True)
             if isinstance(attach.target, Coordinator):
-                LinkCoordinator(self, link, self._all_transactions()).attach(attach)
+                LinkCoordinator(self, link).attach(attach)
                 return
             request = publish_request(attach)
             self._needed = []
@@ -453,17 +438,8 @@ class Peer(ConnectionOwner):
             self.container.note_rights(self, link, self._needed, incoming=incoming)
         self._needed = None
 
-    def _all_transactions(self) -> Transactions:
-        if self._transactions is None:
-            self._transactions = Transactions(self.container)
-        return self._transactions
-
-    def join(self, txn_id: bytes) -> OpenTransaction | None:
-        """Return the open transaction of that id, or None. Its timeout runs from the first call."""
-        return None if self._transactions is None else self._transactions.join(txn_id)
-
     def transaction_failed(self, txn_id: bytes, fault: LinkFault) -> None:
-        joined = self.join(txn_id)
+        joined = self.transactions.join(txn_id)
         if joined is not None:
             joined.work.doom(fault)
 

@@ -67,7 +67,7 @@ class Retirements(RetirementListener):
     def retire(self, entry: QueueEntry, state: TransactionalState, *, settled: bool) -> None:
         """Give `entry` an outcome within a transaction; raise LinkFault if that is not possible."""
         outcome = state.outcome or self._default_outcome
-        joined = self._peer.join(state.txn_id)
+        joined = self._peer.transactions.join(state.txn_id)
         if joined is None:
             if settled:
                 self._return(entry, outcome)

@@ -86,7 +86,7 @@ class TransactionEntity(Entity):
         return [
             DeclaredTransaction(peer, each)
             for peer in self._container.peers()
-            for each in peer.transactions()
+            for each in peer.transactions.all()
         ]
 
     def _record(self, declared: DeclaredTransaction) -> TransactionRecord:
