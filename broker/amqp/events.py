@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64, mypyc_attr
 
+from broker.amqp.errors import NOT_IMPLEMENTED, LinkFault
+
 if TYPE_CHECKING:
     from broker.amqp.delivery import Delivery
-    from broker.amqp.errors import LinkFault
     from broker.amqp.incoming_link import IncomingLink
     from broker.amqp.outcomes import DeliveryState, TransactionalState
     from broker.amqp.outgoing_link import OutgoingLink
@@ -130,6 +131,15 @@ class Supply:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class AbortListener:
+    """Waits for the abort of a delivery whose acquisition is rolled back (core 4.4.3)."""
+
+    @abstractmethod
+    def aborted(self) -> None:
+        """Take note that the abort is written, or that the link has ended."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class IncomingOwner:
     """The owner of a link on which the peer sends."""
 
@@ -195,6 +205,14 @@ class OutgoingOwner:
 
         Unless `settled` it stays unsettled, until the peer or `link.settle` settles it.
         """
+
+    def acquire_within(self, txn_id: bytes | None) -> None:
+        """Acquire messages within that transaction from now on, None for none (core 4.4.3).
+
+        Raise LinkFault if there is no such transaction, or the link takes part in none.
+        """
+        if txn_id is not None:
+            raise LinkFault(NOT_IMPLEMENTED, "this link acquires no messages in transactions")
 
     @abstractmethod
     def outgoing_ended(self, closed: bool, unsettled: list[Delivery]) -> None:

@@ -10,8 +10,8 @@ from mypy_extensions import i16, i32, i64, u8
 from broker.amqp import credit as credits
 from broker.amqp.delivery import Delivery
 from broker.amqp.encode import put_u32
-from broker.amqp.errors import LinkFault
-from broker.amqp.events import OutgoingOwner, Supply
+from broker.amqp.errors import INVALID_FIELD, LinkFault
+from broker.amqp.events import AbortListener, OutgoingOwner, Supply
 from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
 from broker.amqp.lifecycle import LinkState
 from broker.amqp.link import Link
@@ -19,13 +19,16 @@ from broker.amqp.outcomes import State
 from broker.amqp.output import Output
 from broker.amqp.performatives import RCV_SECOND, SENDER, SND_SETTLED, SND_UNSETTLED, Attach
 from broker.amqp.terminus import Source, Target
-from broker.amqp.transfer import put_aborted
+from broker.amqp.transfer import put_aborted, put_transfer
 
 if TYPE_CHECKING:
     from broker.amqp.session import Session
 
 TRANSFER_OVERHEAD: Final[i64] = 40
 """Maximum bytes of a transfer frame of the broker's beside its payload."""
+
+STATE_OVERHEAD: Final[i64] = 96
+"""Maximum bytes of a transfer frame with a transactional state beside its payload."""
 
 REFERENCED_FROM: Final[i64] = 4096
 """Payloads of at least this many bytes are sent by reference; copying smaller ones is faster."""
@@ -37,6 +40,8 @@ class OutgoingLink(Link):
 
     `_rest` is the part of an unfinished delivery that is at hand, None if there is none. Large
     messages get it piece by piece from `_supply`, which still has to give `_supply_left` bytes.
+    If there is an `_aborting`, the abort of the delivery waits for the window instead of the rest.
+    `txn_id` is the transaction within which messages are acquired now, empty for none.
     """
 
     def __init__(self, session: Session, attach: Attach, our_handle: i64) -> None:
@@ -56,6 +61,8 @@ class OutgoingLink(Link):
         self._rest_first: bytes = b""
         self._supply: Supply | None = None
         self._supply_left: i64 = 0
+        self._aborting: AbortListener | None = None
+        self.txn_id = b""
 
     def accept(
         self,
@@ -113,7 +120,15 @@ class OutgoingLink(Link):
             delivery_count=self.delivery_count,
             credit=self.credit,
             drain=self.drain,
+            txn_id=self.txn_id,
         )
+
+    def acquire_within(self, txn_id: object) -> None:
+        """Acquire messages within that transaction, None for none; LinkFault if that cannot be."""
+        if txn_id is not None and not isinstance(txn_id, bytes):
+            raise LinkFault(INVALID_FIELD, "the txn-id of a flow is a binary (4.4.3)")
+        if self.owner is not None:
+            self.owner.acquire_within(txn_id)
 
     def has_room(self) -> bool:
         """Return whether `send` may be called: credit, window, output, no unfinished delivery."""
@@ -207,27 +222,100 @@ class OutgoingLink(Link):
         if not self.send_rest():
             session.unfinished.append(self)
 
+    def send_acquired(
+        self,
+        delivery: Delivery,
+        state: State,
+        payload: bytes,
+        *,
+        supply: Supply | None = None,
+        supplied: i64 = 0,
+        message_format: i64 = 0,
+    ) -> None:
+        """Like `send`, with `state` in the first transfer, and `supplied` bytes of a `supply`.
+
+        The state holds for the whole delivery. On a link that sends settled it is settled.
+        """
+        session = self.session
+        output = self.output
+        delivery_id = session.next_delivery_id
+        session.next_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
+        self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
+        self.credit -= 1
+        delivery.delivery_id = delivery_id
+        if not self.sends_settled:
+            session.unsettled_out.put(delivery)
+            if not session.unsettled_out.is_noted:
+                output.note(session.unsettled_out)
+        sent = min(i64(len(payload)), output.frame_size_max - STATE_OVERHEAD)
+        more = sent < i64(len(payload)) or supply is not None
+        out = output.writer()
+        start = begin_frame(out, AMQP_FRAME, session.our_channel)
+        put_transfer(
+            out,
+            handle=self.our_handle,
+            delivery_id=delivery_id,
+            settled=self.sends_settled,
+            message_format=message_format,
+            more=more,
+            state=state,
+        )
+        out.write(payload[:sent])
+        end_frame(out, start)
+        session.outgoing_window.send()
+        if not more:
+            return
+        self._rest = payload
+        self._rest_at = sent
+        self._rest_id = delivery_id
+        self._rest_settled = self.sends_settled
+        self._rest_format = message_format
+        self._supply = supply
+        self._supply_left = i64(len(payload)) - sent + supplied
+        if not self.send_rest():
+            session.unfinished.append(self)
+
+    def abort(self, delivery: Delivery, listener: AbortListener) -> bool:
+        """Abort `delivery` if it is unfinished: its acquisition is rolled back (4.4.3).
+
+        Return whether it was. The abort waits for the window; `listener` is called after it.
+        """
+        if self._rest is None or self._rest_id != delivery.delivery_id:
+            return False
+        self._drop_rest()
+        self._rest = b""
+        self._aborting = listener
+        if self.send_rest():
+            self.room_again()
+        return True
+
     def supplied(self) -> None:
         """Continue to send: the supply has more pieces."""
         if self._supply is not None and self.state is LinkState.ATTACHED:
             self.session.room_again()
 
-    def break_off(self, fault: LinkFault) -> Delivery | None:
+    def take_unfinished(self) -> Delivery | None:
+        """Remove the large delivery, whose supply has failed, from the unsettled map; return it.
+
+        None if it was sent settled, the peer has settled it, or no large delivery is being sent.
+        """
+        if self._supply is None or self.state is not LinkState.ATTACHED or self._rest_settled:
+            return None
+        return self.session.unsettled_out.take(self._rest_id)
+
+    def break_off(self, fault: LinkFault) -> None:
         """Abort the large delivery, whose supply has failed, and end the link with `fault`.
 
-        The session ends instead if its window has no room for the abort. Return the delivery; None
-        if it was sent settled, the peer has settled it, or no large delivery is being sent.
+        The session ends instead if its window has no room for the abort.
         """
         if self._supply is None or self.state is not LinkState.ATTACHED:
-            return None
+            return
         session = self.session
-        delivery = None if self._rest_settled else session.unsettled_out.take(self._rest_id)
         if session.outgoing_window.left > 0:
             self._put_aborted()
             self.detach(fault)
         else:
             session.end(fault)
-        return delivery
 
     def _put_aborted(self) -> None:
         """Abort the unfinished delivery.
@@ -297,6 +385,8 @@ class OutgoingLink(Link):
             return True
         if self._supply is not None:
             return self._send_supplied(self._supply)
+        if self._aborting is not None:
+            return self._send_abort()
         window = self.session.outgoing_window
         output = self.output
         room = output.frame_size_max - TRANSFER_OVERHEAD
@@ -336,6 +426,13 @@ class OutgoingLink(Link):
                 return True
         return False
 
+    def _send_abort(self) -> bool:
+        if self.session.outgoing_window.left <= 0:
+            return False
+        self._put_aborted()
+        self._drop_rest()
+        return True
+
     def _put_piece(self, piece: bytes, *, more: bool) -> None:
         output = self.output
         size = i64(len(piece))
@@ -359,8 +456,12 @@ class OutgoingLink(Link):
         self._rest = None
         self._rest_first = b""
         self._supply = None
+        aborting = self._aborting
+        self._aborting = None
         if supply is not None:
             supply.close()
+        if aborting is not None:
+            aborting.aborted()
 
     def settle(self, delivery_id: i64, outcome: State) -> None:
         """Settle a delivery whose outcome the peer gave within a transaction (core 4.4.2)."""

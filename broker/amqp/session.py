@@ -22,7 +22,6 @@ from broker.amqp.errors import (
     ILLEGAL_STATE,
     INVALID_FIELD,
     NOT_ALLOWED,
-    NOT_IMPLEMENTED,
     RESOURCE_LIMIT_EXCEEDED,
     UNATTACHED_HANDLE,
     ConnectionFault,
@@ -56,6 +55,9 @@ from broker.amqp.window import IncomingWindow, OutgoingWindow
 
 if TYPE_CHECKING:
     from broker.amqp.connection import Connection
+
+TXN_ID: Final = "txn-id"
+"""Property of a flow: the transaction within which its link acquires messages (4.4.3)."""
 
 OUTGOING_WINDOW: Final[i64] = 0x7FFF_FFFF
 """The outgoing-window that the broker announces; it limits nothing (2.5.6)."""
@@ -209,8 +211,8 @@ class Session:
 
     def _flow_of(self, link: Link, flow: Flow) -> None:
         if isinstance(link, OutgoingLink):
-            if flow.properties.get("txn-id") is not None:
-                raise LinkFault(NOT_IMPLEMENTED, "transactional acquisition (4.4.3)")
+            if flow.properties and TXN_ID in flow.properties:
+                link.acquire_within(flow.properties[TXN_ID])
             link.on_flow(
                 peer_delivery_count=flow.delivery_count,
                 link_credit=flow.link_credit,
@@ -421,8 +423,13 @@ class Session:
         """Open the whole incoming window again, and announce it."""
         self.put_link_flow(handle=-1, delivery_count=-1, credit=-1, drain=False)
 
-    def put_link_flow(self, *, handle: i64, delivery_count: i64, credit: i64, drain: bool) -> None:
-        """Send a flow for a link, or for the session alone if `handle` is -1."""
+    def put_link_flow(
+        self, *, handle: i64, delivery_count: i64, credit: i64, drain: bool, txn_id: bytes = b""
+    ) -> None:
+        """Send a flow for a link, or for the session alone if `handle` is -1.
+
+        `txn_id` is the transaction within which the link acquires, empty for none.
+        """
         if not self.takes_frames():
             return
         self.put(
@@ -435,6 +442,7 @@ class Session:
                 delivery_count=delivery_count,
                 link_credit=credit,
                 drain=drain,
+                properties={TXN_ID: txn_id} if txn_id else None,
             )
         )
 

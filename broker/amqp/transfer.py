@@ -230,6 +230,29 @@ class Disposition:
         return at
 
 
+def put_transfer(
+    out: BytesWriter,
+    *,
+    handle: i64,
+    delivery_id: i64,
+    settled: bool,
+    message_format: i64,
+    more: bool,
+    state: State,
+) -> None:
+    """Write the first transfer of a delivery in that `state`, up to its payload (2.7.5)."""
+    fields = FieldWriter()
+    fields.uint(handle)
+    fields.uint(delivery_id)
+    fields.binary(int(delivery_id).to_bytes(4, "big"))
+    fields.uint(message_format)
+    fields.require_boolean(settled)
+    fields.require_boolean(more)
+    fields.skip()
+    state.write(fields.field())
+    fields.close(out, TRANSFER)
+
+
 def put_aborted(
     out: BytesWriter, *, handle: i64, delivery_id: i64, settled: bool, message_format: i64
 ) -> None:

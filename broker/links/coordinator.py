@@ -148,7 +148,9 @@ class LinkCoordinator(IncomingOwner):
         if command.fail:
             found.work.roll_back(batch)
             self._tell_rolled_back(found, ROLLED_BACK_BY_CLIENT)
-            self._link.accept_delivery(delivery_id)
+            found.rollback_id = delivery_id
+            if found.aborting == 0:
+                self.accept_rollback(found)
             return
         try:
             found.work.commit(batch)
@@ -158,6 +160,10 @@ class LinkCoordinator(IncomingOwner):
             self._fail_commit(delivery_id, found, fault)
         else:
             self._container.journal.submit(CommitReceipt(self._link, delivery_id))
+
+    def accept_rollback(self, ended: OpenTransaction) -> None:
+        """Accept the discharge that rolled `ended` back: no delivery of it is unfinished."""
+        self._link.accept_delivery(ended.rollback_id)
 
     def _fail_commit(self, delivery_id: i64, ended: OpenTransaction, cause: Fault) -> None:
         """Report that a commit has failed and was rolled back.

@@ -19,8 +19,17 @@ from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.entries.participants import Consumer, Label
 
 if TYPE_CHECKING:
+    from broker.links.acquisition import Acquisitions
     from broker.links.outgoing import ConsumerEndpoint
     from broker.links.peer import Peer
+
+UNSETTLED: Final[i64] = 0
+SETTLED: Final[i64] = 1
+ACQUIRED: Final[i64] = 2
+"""The manners in which messages are sent: acquired by a transaction, they are settled or not.
+
+One number, so that links without transactions compare it where they compared the settlement.
+"""
 
 
 @final
@@ -38,6 +47,8 @@ class CreditedConsumer(Consumer):
         self._container: Final = peer.container
         self._memory: Final = peer.container.router.memory
         self._link: Final = link
+        self._acquisitions: Acquisitions | None = None
+        self._manner: i64 = SETTLED if link.sends_settled else UNSETTLED
 
     def has_room(self) -> bool:
         owner = self.owner
@@ -70,12 +81,14 @@ class CreditedConsumer(Consumer):
         if message.optional_fields is not None:
             self._deliver_particular(entry, header)
             return
-        if link.sends_settled:
+        if self._manner == UNSETTLED:
+            entry.sent_to = self.owner
+            link.send(entry, header, message.encoded)
+        elif self._manner == SETTLED:
             link.send(None, header, message.encoded)
             entry.queue.accept(entry, container.journal.batch)
         else:
-            entry.sent_to = self.owner
-            link.send(entry, header, message.encoded)
+            self._deliver_acquired(entry, header)
 
     def browsed(self, entry: QueueEntry) -> None:
         link = self._link
@@ -94,12 +107,46 @@ class CreditedConsumer(Consumer):
 
     def _deliver_particular(self, entry: QueueEntry, header: bytes) -> None:
         """Like `deliver`, for a message that may be large, or of another format."""
-        if self._link.sends_settled:
+        if self._manner == ACQUIRED:
+            self._deliver_acquired(entry, header)
+        elif self._manner == SETTLED:
             self._send(None, header, entry.message)
             entry.queue.accept(entry, self._container.journal.batch)
         else:
             entry.sent_to = self.owner
             self._send(entry, header, entry.message)
+
+    def acquire_within(self, acquisitions: Acquisitions | None) -> None:
+        """Acquire messages within a transaction from now on, None for none (core 4.4.3)."""
+        self._acquisitions = acquisitions
+        if acquisitions is not None:
+            self._manner = ACQUIRED
+        else:
+            self._manner = SETTLED if self._link.sends_settled else UNSETTLED
+
+    def _deliver_acquired(self, entry: QueueEntry, header: bytes) -> None:
+        acquisitions, message = self._acquisitions, entry.message
+        assert acquisitions is not None
+        assert acquisitions.state is not None
+        acquisitions.acquire(entry)
+        large = message.large
+        supply: LargeSupply | None = None
+        size: i64 = 0
+        if large is not None:
+            contents = self._container.contents
+            assert contents is not None
+            supply = LargeSupply(self, large, contents)
+            size = i64(large.size)
+        self._link.send_acquired(
+            entry,
+            acquisitions.state,
+            header + message.encoded,
+            supply=supply,
+            supplied=size,
+            message_format=message.message_format,
+        )
+        if supply is not None:
+            supply.begin()
 
     def _send(self, delivery: Delivery | None, header: bytes, message: Message) -> None:
         """Send any message; it may be large, or of another format."""
@@ -124,10 +171,11 @@ class CreditedConsumer(Consumer):
     def broken_off(self, fault: LinkFault) -> None:
         """Break off the large message that is being sent, and quarantine it: it is damaged."""
         owner = self.owner
-        delivery = self._link.break_off(fault)
+        delivery = self._link.take_unfinished()
+        if isinstance(delivery, QueueEntry) and owner is not None:
+            owner.drop(delivery)
+        self._link.break_off(fault)
         if isinstance(delivery, QueueEntry):
-            if owner is not None:
-                owner.withdraw(delivery)
             self._quarantine(delivery, fault.description)
 
     def _quarantine(self, entry: QueueEntry, reason: str) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from broker.amqp.delivery import Delivery
-from broker.amqp.errors import RESOURCE_DELETED, Fault, LinkFault
+from broker.amqp.errors import NOT_IMPLEMENTED, RESOURCE_DELETED, Fault, LinkFault
 from broker.amqp.events import OutgoingOwner
 from broker.amqp.outcomes import DeliveryState, Modified, Outcome, Received, TransactionalState
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
 from broker.links import access
+from broker.links.acquisition import Acquisitions
 from broker.links.attach import (
     KINDS,
     OUTCOMES,
@@ -243,18 +244,18 @@ class ConsumerEndpoint(OutgoingOwner):
         if self._link.credit > 0:
             self.credit_changed(self._link.drain)
 
-    def withdraw(self, delivery: QueueEntry) -> None:
-        """Withdraw the outcome that the client gave `delivery` within a transaction, if any."""
+    def drop(self, delivery: QueueEntry) -> None:
+        """Take `delivery`, whose message is damaged, out of its transactions, if any."""
         if self._retirements is not None:
-            self._retirements.withdraw(delivery)
+            self._retirements.drop(delivery)
 
     def accepted(self, deliveries: list[Delivery]) -> None:
         batch = self._container.journal.batch
         retirements = self._retirements
         for delivery in deliveries:
             if isinstance(delivery, QueueEntry):  # and not a browser's copy
-                if retirements is not None:
-                    retirements.withdraw(delivery)
+                if retirements is not None and not retirements.accepts(delivery):
+                    continue
                 delivery.queue.accept(delivery, batch)
         if self.awaits_settlement:
             self.go_on()
@@ -289,14 +290,25 @@ class ConsumerEndpoint(OutgoingOwner):
                 self._link.session.unsettled_out.take(delivery.delivery_id)
                 self._link.settle(delivery.delivery_id, state)
             return
-        retirements = self._retirements
-        if retirements is None:
-            retirements = Retirements(self._peer, self._link, self._default_outcome)
-            self._retirements = retirements
         try:
-            retirements.retire(delivery, state, settled=settled)
+            self._all_retirements().retire(delivery, state, settled=settled)
         except LinkFault as fault:
             self._link.detach(fault)
+
+    def _all_retirements(self) -> Retirements:
+        if self._retirements is None:
+            self._retirements = Retirements(self._peer, self._link, self._default_outcome)
+        return self._retirements
+
+    def acquire_within(self, txn_id: bytes | None) -> None:
+        if txn_id is not None and self._queue is None:
+            raise LinkFault(NOT_IMPLEMENTED, "a slice of a lease is part of no transaction")
+        if txn_id is not None or self._retirements is not None:
+            self._all_retirements().acquire_within(txn_id, self)
+
+    def acquires(self, within: Acquisitions | None) -> None:
+        """Send messages as acquired `within` a transaction from now on, None for none."""
+        self._feed.acquire_within(within)
 
     def _annotate(self, entry: QueueEntry, state: DeliveryState | None) -> None:
         if isinstance(state, Modified) and state.message_annotations is not None:

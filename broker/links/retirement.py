@@ -18,6 +18,7 @@ from broker.amqp.outcomes import (
 )
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.journal import Waiter
+from broker.links.acquisition import Acquisitions
 from broker.links.outcome import cause_of, disposal
 from broker.links.transactions import OpenTransaction
 from broker.routing.entries.entry import QueueEntry
@@ -25,6 +26,7 @@ from broker.routing.entries.redelivery import rolled_back
 from broker.routing.transaction import Retirement, RetirementListener
 
 if TYPE_CHECKING:
+    from broker.links.outgoing import ConsumerEndpoint
     from broker.links.peer import Peer
 
 
@@ -63,9 +65,30 @@ class Retirements(RetirementListener):
         self._link: Final = link
         self._default_outcome: Final[Outcome] = default_outcome or RELEASED
         self._unsettled: Final[dict[QueueEntry, TransactionalOutcome]] = {}
+        self.acquisitions: Acquisitions | None = None
+
+    def acquire_within(self, txn_id: bytes | None, endpoint: ConsumerEndpoint) -> None:
+        """Acquire messages within that transaction from now on, None for none (core 4.4.3).
+
+        Raise LinkFault if there is no such transaction.
+        """
+        if self.acquisitions is None:
+            self.acquisitions = Acquisitions(
+                self._peer, self._link, endpoint, default=self._default_outcome
+            )
+        self.acquisitions.name(txn_id)
 
     def retire(self, entry: QueueEntry, state: TransactionalState, *, settled: bool) -> None:
         """Give `entry` an outcome within a transaction; raise LinkFault if that is not possible."""
+        if self.acquisitions is not None:
+            holder = self.acquisitions.holder_of(entry)
+            if holder is not None and holder.id != state.txn_id:
+                if settled:
+                    self.settles(entry, None)
+                self.acquisitions.refuse(holder, state.txn_id)
+                return
+            if settled:
+                self.acquisitions.forget(entry)
         outcome = state.outcome or self._default_outcome
         joined = self._peer.transactions.join(state.txn_id)
         if joined is None:
@@ -108,6 +131,23 @@ class Retirements(RetirementListener):
         wanted = rolled_back(disposal(outcome))
         entry.queue.dispose(entry, wanted, self._peer.container.journal.batch)
 
+    def accepts(self, entry: QueueEntry) -> bool:
+        """Return whether `entry`, accepted outside of any transaction, is to be removed.
+
+        That withdraws an outcome that the client gave it within a transaction. An outcome of
+        another delivery may just have rolled the acquisition of this one back.
+        """
+        if entry.sent_to is None:
+            return False
+        self.withdraw(entry)
+        return self.acquisitions is None or not self.acquisitions.retires_outside(entry)
+
+    def drop(self, entry: QueueEntry) -> None:
+        """Take `entry`, whose message is damaged, out of its transactions."""
+        self.withdraw(entry)
+        if self.acquisitions is not None:
+            self.acquisitions.drop(entry)
+
     def withdraw(self, entry: QueueEntry) -> None:
         """Withdraw the outcome that the client gave `entry` within a transaction, if any."""
         before = self._unsettled.pop(entry, None)
@@ -115,31 +155,43 @@ class Retirements(RetirementListener):
             before.transaction.work.withdraw(entry)
 
     def settles(self, entry: QueueEntry, state: DeliveryState | None) -> bool:
-        """Return whether settling `entry` in `state` keeps an outcome given within a transaction.
+        """Return whether settling `entry` in `state` leaves it to a transaction.
 
-        If so, only the transaction knows `entry` from now on. Otherwise `state` replaces an outcome
-        given before, which is withdrawn.
+        That knows its outcome or has acquired it, and alone knows `entry` from now on. Otherwise
+        `state` replaces an outcome given before, which is withdrawn.
         """
-        if entry not in self._unsettled:
-            return False
-        if state is None or isinstance(state, Received):
+        is_final = state is not None and not isinstance(state, Received)
+        acquisitions = self.acquisitions
+        if is_final:
+            self.withdraw(entry)
+            return acquisitions is not None and acquisitions.retires_outside(entry)
+        if entry in self._unsettled:
             self._settle(entry)
             return True
-        self.withdraw(entry)
-        return False
+        return acquisitions is not None and acquisitions.settles(entry)
 
     def _settle(self, entry: QueueEntry) -> None:
         entry.sent_to = None
+        if self.acquisitions is not None:
+            self.acquisitions.forget(entry)
         self._unsettled.pop(entry).transaction.work.settled(entry)
 
     def without(self, ended: list[Delivery]) -> list[Delivery]:
-        """Return the deliveries `ended` with their link that have no outcome in a transaction."""
+        """Return the deliveries `ended` with their link that no transaction keeps acquired."""
+        acquisitions = self.acquisitions
         left: list[Delivery] = []
         for delivery in ended:
             if isinstance(delivery, QueueEntry) and delivery in self._unsettled:
                 self._settle(delivery)
-            else:
+            elif (
+                acquisitions is None
+                or not isinstance(delivery, QueueEntry)
+                or not acquisitions.settles(delivery)
+            ):
                 left.append(delivery)
+        if acquisitions is not None:
+            acquisitions.link_ended()
+            self.acquisitions = None  # it knows the link's owner, which knows this
         return left
 
     # -- from the transaction

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
+from broker.amqp.events import AbortListener
 from broker.amqp.outcomes import ACCEPTED, TransactionalState
 from broker.links.container import Container
 from broker.routing.errors import LimitReached
@@ -16,14 +18,27 @@ if TYPE_CHECKING:
     from broker.links.coordinator import LinkCoordinator
 
 NOT_STARTED: Final[i64] = -1
+NOT_ROLLED_BACK: Final[i64] = -1
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Acquirer:
+    """A link that acquires messages within transactions (core 4.4.3)."""
+
+    @abstractmethod
+    def transaction_ended(self, ended: OpenTransaction) -> None:
+        """Acquire nothing more within `ended`, which is about to be committed or rolled back."""
 
 
 @final
-class OpenTransaction:
+class OpenTransaction(AbortListener):
     """A transaction that was declared, and is not discharged yet.
 
     `accepted` is the delivery state of every message that is accepted within it. Its timeout runs
-    from the first operation, because JMS clients have a transaction open at all times.
+    from the first operation, because JMS clients have a transaction open at all times. `acquirers`
+    are the links that acquire, or have acquired, messages within it. Its rollback is accepted once
+    no deliveries of theirs are `aborting`; until then `rollback_id` is the delivery-id of that
+    command, NOT_ROLLED_BACK before.
     """
 
     def __init__(self, txn_id: bytes, work: Transaction, coordinator: LinkCoordinator) -> None:
@@ -32,6 +47,14 @@ class OpenTransaction:
         self.coordinator: Final = coordinator
         self.accepted: Final = TransactionalState(txn_id=txn_id, outcome=ACCEPTED)
         self.deadline_ms: i64 = NOT_STARTED
+        self.acquirers: Final[dict[Acquirer, None]] = {}
+        self.aborting: i64 = 0
+        self.rollback_id: i64 = NOT_ROLLED_BACK
+
+    def aborted(self) -> None:
+        self.aborting -= 1
+        if self.aborting == 0 and self.rollback_id != NOT_ROLLED_BACK:
+            self.coordinator.accept_rollback(self)
 
 
 @final
@@ -106,9 +129,13 @@ class Transactions(TimerCallback):
         return largest
 
     def forget(self, ended: OpenTransaction) -> None:
-        """Remove `ended`, which has been discharged or rolled back."""
+        """Remove `ended`, which is being discharged or rolled back; no link acquires within it."""
         del self._open[ended.id]
         self._begun.pop(ended.id, None)
+        if ended.acquirers:
+            for acquirer in list(ended.acquirers):
+                acquirer.transaction_ended(ended)
+            ended.acquirers.clear()
 
     def due(self, now_ms: i64) -> None:
         """Detach the coordinator links of transactions that have timed out."""

@@ -4,7 +4,8 @@ Posted messages reach their nodes, and topics select their subscribers, at the c
 a node that blocks when it is full a message takes its room when it is posted, so that no
 commit is refused for want of room; in a node that rejects, room is checked at the commit.
 Retired entries stay acquired, and invisible to other consumers, until the end of the
-transaction. Both use the transaction's memory, so both count towards its limits.
+transaction. So do entries that the transaction has acquired (core 4.4.3), with an outcome or
+without. All use the transaction's memory, and count towards its limits.
 """
 
 from __future__ import annotations
@@ -44,6 +45,19 @@ class RetirementListener:
         """Take note that the outcome of `entry` is rolled back: its delivery continues."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class AcquisitionListener:
+    """Owner of deliveries whose entries a transaction has acquired (core 4.4.3)."""
+
+    @abstractmethod
+    def acquisition_committed(self, entry: QueueEntry) -> None:
+        """Take note that `entry` stays acquired, unless it has an outcome."""
+
+    @abstractmethod
+    def acquisition_rolled_back(self, entry: QueueEntry) -> None:
+        """End the delivery of `entry`, which returns to its queue."""
+
+
 @final
 class Retirement:
     """The outcome that an entry gets when its transaction is committed.
@@ -76,11 +90,14 @@ class Retirement:
             self.entry.queue.annotate(self.entry, self.annotations, batch)
         queue.dispose(self.entry, self.outcome, batch, cause=self.cause)
 
-    def roll_back(self, batch: Batch) -> None:
-        """Return the entry to its queue, or leave it to the holder of its delivery."""
+    def roll_back(self, batch: Batch, *, acquired: bool = False) -> None:
+        """Return the entry to its queue, or leave it to the holder of its delivery.
+
+        If the transaction has `acquired` the entry, that is rolled back, too.
+        """
         if self.holder is not None:
             self.holder.rolled_back(self.entry)
-        else:
+        if self.holder is None or acquired:
             self.entry.queue.dispose(self.entry, rolled_back(self.outcome), batch)
 
 
@@ -106,6 +123,7 @@ class Transaction:
         self._posted: Final[list[tuple[Node, Message]]] = []
         self._posted_bytes: i64 = 0
         self._retired: Final[dict[QueueEntry, Retirement]] = {}
+        self._acquired: dict[QueueEntry, AcquisitionListener] | None = None
 
     def post(self, node: Node, message: Message, size: i64, *, beyond_limit: bool = False) -> None:
         """Send `message`, which came in `size` bytes, to `node` at the commit; drop it if doomed.
@@ -141,17 +159,31 @@ class Transaction:
             if retirement.outcome is Disposal.REMOVE:
                 room.give_back(retirement.entry)
 
+    def acquire(self, entry: QueueEntry, listener: AcquisitionListener) -> None:
+        """Record that the transaction acquires `entry`, even if doomed: it is being delivered."""
+        if self._acquired is None:
+            self._acquired = {}
+        self._acquired[entry] = listener
+        self._count(0)
+
+    def unacquire(self, entry: QueueEntry) -> None:
+        """Forget the acquisition of `entry`, which has left its queue."""
+        if self._acquired is not None:
+            self._acquired.pop(entry, None)
+
     def retire(self, retirement: Retirement) -> None:
         """Record the outcome of an entry, even if doomed, because the entry is acquired."""
         self._retired[retirement.entry] = retirement
         annotations = retirement.annotations
-        self._count(0 if annotations is None else i64(len(annotations)))
+        size: i64 = 0 if annotations is None else i64(len(annotations))
+        is_counted = self._acquired is not None and retirement.entry in self._acquired
+        self._count(size, operations=0 if is_counted else 1)
 
-    def _count(self, size: i64) -> None:
-        self.operations += 1
+    def _count(self, size: i64, *, operations: i64 = 1) -> None:
+        self.operations += operations
         self.bytes += size
         if self.doomed_by is None:
-            self._hold(size + OPERATION_BYTES)
+            self._hold(size + operations * OPERATION_BYTES)
         if 0 < self._operations_max < self.operations:
             self.doom(LimitReached(f"a transaction has at most {self._operations_max} operations"))
         elif 0 < self._bytes_max < self.bytes:
@@ -198,6 +230,9 @@ class Transaction:
             self.roll_back(batch)
             raise
         self._router.context.event_log.txn = self.id
+        if self._acquired is not None:
+            for entry, listener in self._acquired.items():
+                listener.acquisition_committed(entry)
         for retirement in self._retired.values():
             retirement.commit(batch)
         # these messages are not delivered before they are durable (`queue_persistence.py`)
@@ -235,16 +270,31 @@ class Transaction:
             room.check()
 
     def roll_back(self, batch: Batch) -> None:
-        """Undo all work: drop the posted messages, and roll back each retirement."""
+        """Undo all work: drop the posted messages, and roll back acquisitions and retirements."""
         self._router.stats.rolled_back += 1
         self._router.context.event_log.txn = self.id
+        if self._acquired is not None:
+            self._roll_back_acquired(self._acquired, batch)
         for retirement in self._retired.values():
             retirement.roll_back(batch)
         self._clear()
+
+    def _roll_back_acquired(
+        self, acquired: dict[QueueEntry, AcquisitionListener], batch: Batch
+    ) -> None:
+        """Return acquired entries to their places; those without an outcome count no attempt."""
+        for entry, listener in acquired.items():
+            listener.acquisition_rolled_back(entry)
+            retirement = self._retired.pop(entry, None)
+            if retirement is None:
+                entry.queue.dispose(entry, Disposal.RELEASE, batch)
+            else:
+                retirement.roll_back(batch, acquired=True)
 
     def _clear(self) -> None:
         """Drop all references: the garbage collector never sees cycles of entries and links."""
         self._let_go_of_posted()
         self._retired.clear()
+        self._acquired = None
         self._hold(-self.memory)
         self._router.context.event_log.txn = b""

@@ -125,6 +125,7 @@ def flow(
     next_outgoing_id: int = 0,
     drain: bool = False,
     echo: bool = False,
+    properties: dict[str, object] | None = None,
 ) -> Flow:
     """Return a flow; a test passes the numbers of earlier transfers if they matter."""
     return Flow(
@@ -137,6 +138,7 @@ def flow(
         link_credit=-1 if credit is None else credit,
         drain=drain,
         echo=echo,
+        properties=properties,
     )
 
 

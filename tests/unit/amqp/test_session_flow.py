@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import pytest
-
 from broker.amqp.limits import Limits
 from broker.amqp.performatives import Attach, Flow
 from tests.support.broker import Broker, Client
@@ -174,40 +172,3 @@ def test_a_drain_waits_for_the_window() -> None:
     assert client.expect(Transfer).delivery_id == 1
     told = client.expect_last(Flow)
     assert (told.delivery_count, told.link_credit, told.drain) == (10, 0, True)
-
-
-# -- properties
-
-
-@pytest.mark.parametrize(
-    ("txn_id", "told"),
-    [
-        pytest.param(b"x", "amqp:not-implemented", id="a transaction"),
-        pytest.param(None, None, id="none"),
-    ],
-)
-def test_messages_are_not_acquired_within_a_transaction(
-    txn_id: bytes | None, told: str | None
-) -> None:
-    """No JMS client acquires messages in a transaction (4.4.3): the broker refuses it."""
-    broker = Broker()
-    broker.fill()
-    client = broker.session()
-    client.attach_receiver()
-    client.send(
-        Flow(
-            next_incoming_id=0,
-            incoming_window=100,
-            next_outgoing_id=0,
-            outgoing_window=100,
-            handle=0,
-            delivery_count=0,
-            link_credit=1,
-            properties={"txn-id": txn_id},
-        )
-    )
-    if told is None:
-        client.expect_deliveries(b"0")
-    else:
-        client.expect_detach(told)
-        assert broker.queue().backlogs.waiting == 1

@@ -6,8 +6,14 @@ from hypothesis import strategies as st
 
 from broker.amqp.encode import BytesWriter
 from broker.amqp.errors import DECODE_ERROR, INVALID_FIELD, ConnectionFault
-from broker.amqp.outcomes import ACCEPTED, RELEASED, State
-from broker.amqp.transfer import Disposition, Transfer, put_disposition
+from broker.amqp.outcomes import (
+    ACCEPTED,
+    RELEASED,
+    State,
+    TransactionalState,
+    read_state,
+)
+from broker.amqp.transfer import Disposition, Transfer, put_disposition, put_transfer
 from tests.support.encoded import EMPTY, FALSE, NULL, TRUE, listed, mapped, section, symbol
 
 TAG = "a00174"
@@ -125,6 +131,32 @@ def test_a_field_that_is_cut_by_the_end_of_the_data(
     with pytest.raises(ConnectionFault) as caught:
         kind().read(data, 0, len(data))
     assert caught.value.condition == DECODE_ERROR
+
+
+@pytest.mark.parametrize("settled", [True, False], ids=["settled", "not settled"])
+@pytest.mark.parametrize("more", [True, False], ids=["more", "whole"])
+@pytest.mark.parametrize("handle", [0, 255, 256, 2**32 - 1])
+def test_a_transfer_with_a_state_is_read_as_it_was_written(
+    settled: bool, more: bool, handle: int
+) -> None:
+    out = BytesWriter()
+    put_transfer(
+        out,
+        handle=handle,
+        delivery_id=7,
+        settled=settled,
+        message_format=3,
+        more=more,
+        state=TransactionalState(txn_id=b"t"),
+    )
+    data = out.getvalue()
+    read = Transfer()
+    assert read.read(data, 3, len(data)) == len(data)
+    assert (read.handle, read.delivery_id, read.message_format) == (handle, 7, 3)
+    assert (read.tag(data), read.settled, read.more) == (b"\0\0\0\7", int(settled), more)
+    state = read_state(data, read.state_at, len(data))
+    assert isinstance(state, TransactionalState)
+    assert (state.txn_id, state.outcome) == (b"t", None)
 
 
 # -- disposition
