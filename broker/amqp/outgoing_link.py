@@ -201,10 +201,7 @@ class OutgoingLink(Link):
         """
         session = self.session
         output = self.output
-        delivery_id = session.next_delivery_id
-        session.next_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
-        self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
-        self.credit -= 1
+        delivery_id = self._begin_delivery()
         if delivery is not None:
             delivery.delivery_id = delivery_id
             unsettled = session.unsettled_out
@@ -222,6 +219,14 @@ class OutgoingLink(Link):
         if not self.send_rest():
             session.unfinished.append(self)
 
+    def _begin_delivery(self) -> i64:
+        """Use up one credit; return the id of the delivery that it is for."""
+        delivery_id = self.session.next_delivery_id
+        self.session.next_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
+        self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
+        self.credit -= 1
+        return delivery_id
+
     def send_acquired(
         self,
         delivery: Delivery,
@@ -238,10 +243,7 @@ class OutgoingLink(Link):
         """
         session = self.session
         output = self.output
-        delivery_id = session.next_delivery_id
-        session.next_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
-        self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
-        self.credit -= 1
+        delivery_id = self._begin_delivery()
         delivery.delivery_id = delivery_id
         if not self.sends_settled:
             session.unsettled_out.put(delivery)

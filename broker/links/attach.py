@@ -29,7 +29,7 @@ KINDS: Final[dict[str, str]] = {
 """Capabilities of a terminus, and the kind of node that each requests (WD10 5.2)."""
 
 JMS_TEMPORARY: Final = ("temporary-queue", "temporary-topic")
-"""Those of the temporary destinations of JMS, from which other connections never receive."""
+"""Capabilities of temporary destinations of JMS, from which no other connection ever receives."""
 
 SHARED: Final = "shared"
 GLOBAL: Final = "global"

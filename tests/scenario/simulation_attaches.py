@@ -120,6 +120,11 @@ def _policy(run: Run, link: ClientLink) -> str:
     return run.draw.choice(POLICIES) if run.draw.random() < 0.4 else jms
 
 
+def _temporary(link: ClientLink) -> list[str]:
+    """Return the capability of a temporary destination of JMS, if the link asks for one."""
+    return [f"temporary-{link.kind}"] if link.dynamic else []
+
+
 def stated(key: str, descriptor: int, value: object) -> SourceFilter:
     """Return a source filter as a client sends it."""
     out = BytesWriter()
@@ -150,7 +155,7 @@ def attach_sender(run: Run, who: int) -> None:
                 address=link.address,
                 dynamic=link.dynamic,
                 expiry_policy=draw.choice(POLICIES) if link.dynamic else SESSION_END,
-                capabilities=[] if is_relay else [link.kind],
+                capabilities=[] if is_relay else [link.kind, *_temporary(link)],
             ),
             initial_delivery_count=link.delivery_count,
         )
@@ -186,7 +191,11 @@ def attach_receiver(run: Run, who: int) -> None:
                 expiry_policy=_policy(run, link),
                 timeout=draw.choice((0, 0, 1, 3)) if not link.dynamic else 0,
                 durable=UNSETTLED_STATE if "durable" in link.words else NOT_DURABLE,
-                capabilities=[link.kind, *[each for each in link.words if each != "durable"]],
+                capabilities=[
+                    link.kind,
+                    *_temporary(link),
+                    *[each for each in link.words if each != "durable"],
+                ],
                 filter=link.filters,
                 distribution_mode=COPY if browses else None,
                 default_outcome=draw.choice(DEFAULTS),

@@ -1,4 +1,4 @@
-"""Who may receive from the dynamic node of another connection (TMP-04, SEC-03)."""
+"""Rights to receive from the dynamic node of another connection (TMP-04, SEC-03)."""
 
 from __future__ import annotations
 
