@@ -57,31 +57,44 @@ class Performative:
 class FieldWriter:
     """A writer for the fields of one composite, called in the order of the specification's table.
 
-    A field that is absent or has its default is null. A null is written only if a later
-    field follows, so that the list has no trailing nulls.
+    A field that is absent or has its default is null, or false if that is its default: some peers
+    tell the two apart, and both take one byte. Either is written only if a later field follows, so
+    that the list ends with its last value.
     """
 
     def __init__(self) -> None:
         self._out: Final = BytesWriter()
-        self._nulls: i64 = 0
+        self._left_out: i64 = 0  # fields since the last that was written
+        self._falses: i64 = 0  # bit n: field n of these is false
         self._count: i64 = 0
 
     def field(self) -> BytesWriter:
         """Return the writer for the next field. The caller must write a value to it."""
-        while self._nulls > 0:
-            put_null(self._out)
-            self._count += 1
-            self._nulls -= 1
+        if self._left_out > 0:
+            self._fill_in()
         self._count += 1
         return self._out
 
+    def _fill_in(self) -> None:
+        """Write the fields that were left out before this one."""
+        for at in range(self._left_out):
+            if self._falses >> at & 1:
+                put_bool(self._out, False)
+            else:
+                put_null(self._out)
+        self._count += self._left_out
+        self._left_out = 0
+        self._falses = 0
+
     def skip(self) -> None:
         """Leave the next field null."""
-        self._nulls += 1
+        self._left_out += 1
 
     def boolean(self, value: bool, *, default: bool = False) -> None:
         if value == default:
-            self._nulls += 1
+            if not default:
+                self._falses |= i64(1) << self._left_out
+            self._left_out += 1
         else:
             put_bool(self.field(), value)
 
@@ -90,43 +103,43 @@ class FieldWriter:
 
     def ubyte(self, value: i64, default: i64 = -1) -> None:
         if value == default:
-            self._nulls += 1
+            self._left_out += 1
         else:
             put_ubyte(self.field(), value)
 
     def ushort(self, value: i64, default: i64 = -1) -> None:
         if value == default:
-            self._nulls += 1
+            self._left_out += 1
         else:
             put_ushort(self.field(), value)
 
     def uint(self, value: i64, default: i64 = -1) -> None:
         if value == default:
-            self._nulls += 1
+            self._left_out += 1
         else:
             put_uint(self.field(), value)
 
     def ulong(self, value: i64, default: i64 = -1) -> None:
         if value == default:
-            self._nulls += 1
+            self._left_out += 1
         else:
             put_ulong(self.field(), value)
 
     def symbol(self, text: str | None, default: str | None = None) -> None:
         if text is None or text == default:
-            self._nulls += 1
+            self._left_out += 1
         else:
             put_symbol(self.field(), text)
 
     def string(self, text: str | None) -> None:
         if text is None:
-            self._nulls += 1
+            self._left_out += 1
         else:
             put_string(self.field(), text)
 
     def binary(self, value: bytes | None) -> None:
         if value is None:
-            self._nulls += 1
+            self._left_out += 1
         else:
             put_binary(self.field(), value)
 
@@ -134,7 +147,7 @@ class FieldWriter:
         if texts:
             put_symbols(self.field(), texts)
         else:
-            self._nulls += 1
+            self._left_out += 1
 
     def fields(self, fields: dict[str, object]) -> None:
         """Write a map with symbols as keys (2.8.13); null if it is empty."""
@@ -144,12 +157,12 @@ class FieldWriter:
                 pairs.append((Symbol(key), value))
             put_value(self.field(), Map(pairs))
         else:
-            self._nulls += 1
+            self._left_out += 1
 
     def raw(self, encoded: bytes | None) -> None:
         """Write a value that is already encoded; null if it is None."""
         if encoded is None:
-            self._nulls += 1
+            self._left_out += 1
         else:
             self.field().write(encoded)
 

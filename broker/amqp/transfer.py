@@ -305,7 +305,7 @@ def _put_accepted(out: BytesWriter, first: i64, last: i64, *, role: bool, settle
         out.append(0x40)
     else:
         put_uint(out, last)
-    out.append(0x41 if settled else 0x40)
+    out.append(0x41 if settled else 0x42)
     put_descriptor(out, ACCEPTED_CODE)
     out.append(0x45)
     out[start + 1] = u8(len(out) - start - 2)

@@ -13,7 +13,7 @@ from broker.amqp.errors import UNKNOWN_ID, LinkFault
 from broker.amqp.outcomes import RELEASED, Outcome, TransactionalState
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.links.outcome import cause_of, disposal
-from broker.links.transactions import Acquirer, OpenTransaction
+from broker.links.transactions import AcquiringLink, OpenTransaction
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.transaction import AcquisitionListener, Retirement
@@ -27,7 +27,7 @@ NO_TRANSACTION: Final = "an outcome of its delivery belongs to no transaction (4
 
 
 @final
-class Acquisitions(Acquirer, AcquisitionListener):
+class Acquisitions(AcquiringLink, AcquisitionListener):
     """The acquisitions of one link within transactions.
 
     `state` is that of the link's transfers, None while it acquires outside of any transaction.

@@ -22,7 +22,7 @@ NOT_ROLLED_BACK: Final[i64] = -1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Acquirer:
+class AcquiringLink:
     """A link that acquires messages within transactions (core 4.4.3)."""
 
     @abstractmethod
@@ -47,7 +47,7 @@ class OpenTransaction(AbortListener):
         self.coordinator: Final = coordinator
         self.accepted: Final = TransactionalState(txn_id=txn_id, outcome=ACCEPTED)
         self.deadline_ms: i64 = NOT_STARTED
-        self.acquirers: Final[dict[Acquirer, None]] = {}
+        self.acquirers: Final[dict[AcquiringLink, None]] = {}
         self.aborting: i64 = 0
         self.rollback_id: i64 = NOT_ROLLED_BACK
 

@@ -12,11 +12,11 @@ from librt.strings import BytesWriter
 
 from broker.amqp import descriptors
 from broker.amqp.encode import put_value
-from broker.amqp.performatives import Begin, End
+from broker.amqp.performatives import Attach, Begin, End
 from broker.amqp.types import Described, Map, Symbol, UByte, UInt, ULong
 
 from .conversation import Conversation
-from .frames import raw_frame
+from .frames import Transfer, described, raw_frame
 from .harness import case
 from .messages import message, section
 from .steps import connected_session, expect_harmless, must
@@ -349,3 +349,30 @@ def _encoded(value: Described) -> bytes:
     out = BytesWriter()
     put_value(out, value)
     return out.getvalue()
+
+
+INCOMPLETE_UNSETTLED: Final = 8
+SETTLED: Final = 4
+"""The numbers of these fields in attach and transfer."""
+
+
+@case(
+    "own",
+    "flags",
+    "An attach and a first transfer say false where that is what a flag means, not null.",
+)
+async def flags_that_are_false_say_so(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    sender = await session.attach_sender()
+    await sender.send(message(b"1"))
+    receiver = session.new_receiver()
+    attach = await peer.receive()
+    must(isinstance(attach.body, Attach), "an attach", described(attach.raw))
+    fields = attach.fields()
+    given = fields[INCOMPLETE_UNSETTLED] if len(fields) > INCOMPLETE_UNSETTLED else None
+    must(given is False, "incomplete-unsettled=false", given)
+    receiver.grant(1)
+    transfer = await peer.receive()
+    must(isinstance(transfer.body, Transfer), "a transfer", described(transfer.raw))
+    told = transfer.fields()[SETTLED]
+    must(told is False, "settled=false", told)

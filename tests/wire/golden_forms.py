@@ -234,7 +234,7 @@ LINK_FORMS = [
                 mapping(symbol("key"), composite(0x2B)),
                 symbol("copy"),
                 mapping(symbol("f"), "00 80 0000468c00000004 40"),
-                composite(0x27, NULL, TRUE),
+                composite(0x27, FALSE, TRUE),
                 "e0 15 01" + symbol("amqp:accepted:list"),
                 "e0 08 01" + symbol("queue"),
             ),
@@ -304,6 +304,12 @@ FLOW_FORMS = [
     form(
         "flow with nulls in front of echo",
         composite(0x13, ZERO, "5201", ZERO, "5202", NULL, NULL, NULL, NULL, NULL, TRUE),
+        {"drain": False, "echo": True},
+        ours=False,
+    ),
+    form(
+        "flow with a false in front of echo",
+        composite(0x13, ZERO, "5201", ZERO, "5202", NULL, NULL, NULL, NULL, FALSE, TRUE),
         {"drain": False, "echo": True},
     ),
     form(
@@ -462,7 +468,7 @@ DELIVERY_FORMS = [
     ),
     form(
         "disposition that tells how far a delivery has come",
-        composite(0x15, TRUE, ZERO, NULL, NULL, composite(0x23, "5201", "53ff")),
+        composite(0x15, TRUE, ZERO, NULL, FALSE, composite(0x23, "5201", "53ff")),
         {"state": {"section_number": 1, "section_offset": 255}},
     ),
     form(

@@ -50,6 +50,30 @@ def a_null_behind_a_field(fields: FieldWriter) -> None:
     fields.skip()
 
 
+def a_false_in_front_of_a_field(fields: FieldWriter) -> None:
+    fields.skip()
+    fields.boolean(False)
+    fields.skip()
+    fields.uint(1)
+
+
+def a_false_alone(fields: FieldWriter) -> None:
+    fields.uint(1)
+    fields.boolean(False)
+
+
+def a_true_that_is_the_default(fields: FieldWriter) -> None:
+    fields.boolean(True, default=True)
+    fields.uint(1)
+
+
+def falses_twice(fields: FieldWriter) -> None:
+    fields.boolean(False)
+    fields.uint(1)
+    fields.skip()
+    fields.uint(2)
+
+
 def nulls_between_fields(fields: FieldWriter) -> None:
     fields.uint(1)
     fields.skip()
@@ -63,6 +87,10 @@ WRITTEN: list[tuple[str, Callable[[FieldWriter], None], str]] = [
     ("nulls in front of a field", nulls_in_front_of_a_field, "c0050340405201"),
     ("a trailing null is left out", a_null_behind_a_field, "c003015201"),
     ("nulls and a default between fields", nulls_between_fields, "c00704520140405202"),
+    ("a false in front of a field", a_false_in_front_of_a_field, "c006044042405201"),
+    ("a trailing false is left out", a_false_alone, "c003015201"),
+    ("a true that is the default is a null", a_true_that_is_the_default, "c00402405201"),
+    ("falses are those of their own gap", falses_twice, "c00704425201405202"),
     ("an absent uint", lambda f: f.uint(-1), "45"),
     ("an absent ushort", lambda f: f.ushort(-1), "45"),
     ("an absent ubyte", lambda f: f.ubyte(-1), "45"),

@@ -27,7 +27,7 @@ from broker.amqp.outcomes import (
     read_state,
 )
 from broker.amqp.types import Symbol
-from tests.support.encoded import EMPTY, NULL, TRUE, listed, mapped, section, string, symbol
+from tests.support.encoded import EMPTY, FALSE, NULL, TRUE, listed, mapped, section, string, symbol
 
 STATES = [
     pytest.param(ACCEPTED, section(0x24, EMPTY), id="accepted"),
@@ -45,7 +45,7 @@ STATES = [
     pytest.param(Modified(delivery_failed=True), section(0x27, listed(TRUE)), id="failed"),
     pytest.param(
         Modified(undeliverable_here=True, message_annotations=bytes.fromhex(mapped())),
-        section(0x27, listed(NULL, TRUE, mapped())),
+        section(0x27, listed(FALSE, TRUE, mapped())),
         id="undeliverable here, with annotations",
     ),
     pytest.param(
