@@ -393,7 +393,7 @@ class Session:
         self, *, role: bool, first: i64, last: i64, settled: bool, state: State
     ) -> None:
         """Send a disposition, after that of the range `accepted`."""
-        if self.state is not SessionState.MAPPED:
+        if not self.takes_frames():
             return
         self.flush_accepted()
         self._put_disposition(role=role, first=first, last=last, settled=settled, state=state)

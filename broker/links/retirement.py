@@ -181,6 +181,8 @@ class Retirements(RetirementListener):
         acquisitions = self.acquisitions
         left: list[Delivery] = []
         for delivery in ended:
+            if delivery.sent_to is None:
+                continue  # a transaction that ended before, with the same session, has returned it
             if isinstance(delivery, QueueEntry) and delivery in self._unsettled:
                 self._settle(delivery)
             elif (

@@ -267,11 +267,16 @@ def test_the_end_of_the_link_leaves_the_acquisition_to_the_transaction(
     assert counts(controller)[1] == 0
 
 
+@pytest.mark.parametrize("handle", [0, COORDINATOR_HANDLE + 1], ids=["before it", "behind it"])
 @pytest.mark.parametrize("end", ["coordinator", "session", "connection"])
-def test_what_was_acquired_returns_when_the_transaction_ends_with_something(end: str) -> None:
+def test_what_was_acquired_returns_when_the_transaction_ends_with_something(
+    end: str, handle: int
+) -> None:
+    """The links of a session end in the order of their handles: either end may come first."""
     controller = filled(2)
+    controller.client.attach(attach_receiver("q", name="last", handle=COORDINATOR_HANDLE + 1))
     txn_id = controller.declare()
-    grant(controller, txn_id, 2)
+    grant(controller, txn_id, 2, handle=handle)
     acquired(controller, txn_id, b"0", b"1")
     controller.retire(txn_id, 0, ACCEPTED)
     client = controller.client
