@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64, mypyc_attr, trait
 
 from broker.amqp.errors import Fault
 from broker.message import Message
@@ -46,6 +46,7 @@ class RetirementListener:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+@trait
 class AcquisitionListener:
     """Owner of deliveries whose entries a transaction has acquired (core 4.4.3)."""
 
