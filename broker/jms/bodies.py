@@ -10,6 +10,7 @@ float (a double), Char, str, bytes and None.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final, final
 
@@ -142,8 +143,10 @@ class MapBody(Body):
         self.entries: Final = entries
 
     def write(self, out: BytesWriter) -> None:
-        for name, value in self.entries.items():
+        names: Iterable[object] = self.entries  # compiled code would refuse others by itself
+        for name in names:
             _require_name(name)
+        for value in self.entries.values():
             _require_jms_value(value)
         _put_section(out, AMQP_VALUE, self.entries)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64, trait
 
 from broker.amqp.events import AbortListener
 from broker.amqp.outcomes import ACCEPTED, TransactionalState
@@ -21,7 +21,7 @@ NOT_STARTED: Final[i64] = -1
 NOT_ROLLED_BACK: Final[i64] = -1
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@trait
 class AcquiringLink:
     """A link that acquires messages within transactions (core 4.4.3)."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import i64, mypyc_attr, trait
+from mypy_extensions import i64, mypyc_attr
 
 from broker.amqp.errors import Fault
 from broker.message import Message
@@ -46,7 +46,6 @@ class RetirementListener:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-@trait
 class AcquisitionListener:
     """Owner of deliveries whose entries a transaction has acquired (core 4.4.3)."""
 

@@ -90,6 +90,12 @@ can = ["impersonate"]
 on = ["user-id:*"]
 
 [[rule]]
+id = "dynamic"
+who = ["user:shop"]
+can = ["receive"]
+on = ["temporary:dynamic"]
+
+[[rule]]
 id = "closed"
 effect = "deny"
 who = ["user:shop"]
