@@ -29,7 +29,7 @@ from broker.management.request import (
 )
 from broker.management.response import Response
 from broker.message import Message
-from broker.routing.batches.staged_transaction import StagedTransaction
+from broker.routing.batches.staged_transaction import StagedTransaction, Task
 from broker.routing.batches.staging_area import Sink
 from broker.routing.errors import NoSuchNode
 from broker.routing.router import Router
@@ -83,7 +83,7 @@ class Sinks(Entity):
     type = SINK
     part = "sinks"
     attributes = attributes_of(SinkRecord)
-    routine = ("COMMIT", "READ")
+    routine = ("COMMIT", "READ", "TRIM")
 
     def __init__(self, router: Router, journal: Journal, store: Store) -> None:
         self._router: Final = router
@@ -97,6 +97,7 @@ class Sinks(Entity):
         return {
             "COMMIT": self._commit,
             "ABORT": self._abort,
+            "TRIM": self._trim,
             "READ": self._read,
             "FORGET": self._forget,
         }
@@ -126,6 +127,19 @@ class Sinks(Entity):
         request.only("batch")
         number = _batch(request)
         dropped = self._stages.abort(request.subject(), number, self._journal.batch)
+        return Response(body={"messages": int(dropped)})
+
+    def _trim(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
+        """Drop what an attempt has staged behind its first `count` messages; detach its links."""
+        request.only("batch", "partition", "attempt", "count")
+        task = Task(
+            query=checked_query(request.subject()),
+            batch=_batch(request),
+            partition=request.number("partition", 0, high=NUMBER_MAX),
+            attempt=request.number("attempt", 0, high=NUMBER_MAX),
+        )
+        count = request.number("count", 0, high=NUMBER_MAX)
+        dropped = self._stages.trim(task, count, self._journal.batch)
         return Response(body={"messages": int(dropped)})
 
     def _forget(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002

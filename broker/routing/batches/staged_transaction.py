@@ -58,9 +58,10 @@ class StagedTransaction(Node):
     """The messages that a task has sent to one address. `address`, `kind` are those of `target`.
 
     `given` is the address as the sender wrote it: a topic's name may be followed by a key.
-    `numbers` are those of the messages in the store, in order of arrival; `begun_ms` and
-    `latest_ms` are when the first and the last of them arrived, on the wall clock. It is `sealed`
-    from the beginning of its commit on, and `is_over` once it is committed or dropped.
+    `numbers` are those of the messages in the store, in order of arrival, and `sizes` their bytes;
+    `begun_ms` and `latest_ms` are when the first and the last of them arrived, on the wall clock.
+    It is `sealed` from the beginning of its commit on, and `is_over` once it is committed or
+    dropped.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class StagedTransaction(Node):
         self.begun_ms: i64 = begun_ms
         self.latest_ms: i64 = begun_ms
         self.numbers: Final = array("q")
+        self.sizes: Final = array("q")
         self.bytes: i64 = 0
         self.sealed = False
         self.is_over = False
@@ -180,6 +182,7 @@ class StagedTransaction(Node):
     def count(self, number: i64, size: i64) -> None:
         """Count a message of `size` bytes, and the room that it will take in the target."""
         self.numbers.append(int(number))
+        self.sizes.append(int(size))
         self.bytes += size
         self.target.staged += 1
         self.target.staged_bytes += size
@@ -202,6 +205,32 @@ class StagedTransaction(Node):
                 duplicates.publish(message, batch)
         self.end(batch)  # after them, so that no other message can take their room
 
+    def cut(self, lowest: i64, batch: Batch) -> None:
+        """Remove the messages from number `lowest` on, and detach all producers."""
+        removed: i64 = 0
+        size: i64 = 0
+        while self.numbers and self.numbers[-1] >= lowest:
+            batch.remove(self.numbers.pop())
+            size += self.sizes.pop()
+            removed += 1
+        if removed > 0:
+            if not self.numbers:
+                batch.stage_changes().remove(self.number)
+            self._uncount(removed, size)
+        for producer in list(self.producers):
+            producer.node_gone()
+        if not self.numbers and not self.producers:
+            self._sink.forget(self)
+        if self.credit_pool is not None:
+            self.credit_pool.serve()
+
+    def _uncount(self, messages: i64, size: i64) -> None:
+        """Give back the room of messages that are staged no longer."""
+        self.bytes -= size
+        self.target.staged -= messages
+        self.target.staged_bytes -= size
+        self._sink.counted(self.task.batch, messages=-messages, size=-size)
+
     def end(self, batch: Batch) -> None:
         """End the stage: remove its messages, and report to its producers that the node is gone."""
         self.is_over = True
@@ -209,9 +238,7 @@ class StagedTransaction(Node):
             batch.stage_changes().remove(self.number)
             for number in self.numbers:
                 batch.remove(number)
-            self.target.staged -= self.messages()
-            self.target.staged_bytes -= self.bytes
-            self._sink.counted(self.task.batch, messages=-self.messages(), size=-self.bytes)
+            self._uncount(self.messages(), self.bytes)
         for producer in list(self.producers):
             producer.node_gone()
         if self.credit_pool is not None:

@@ -6,6 +6,8 @@ remembered for as long as its sink is, so that the repetition of a batch is dete
 
 from __future__ import annotations
 
+from heapq import merge
+from itertools import islice
 from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
@@ -39,6 +41,9 @@ NOTHING_COMMITTED: Final[i64] = -1
 """The last committed batch of a query that has committed none."""
 
 NO_RETENTION: Final[i64] = 0
+
+NUMBER_MAX: Final[i64] = 2**63 - 1
+"""Higher than the number of any stored message."""
 
 LOOK_EVERY_MS: Final[i64] = 60_000
 """Maximum delay in ms with which stages are dropped that were never committed."""
@@ -325,6 +330,31 @@ class StagingArea(TimerCallback):
         """End the stages of that batch and of those before; return how many messages they had."""
         sink = self.sinks.get(query)
         return 0 if sink is None else self._drop(sink.up_to(number), batch)
+
+    def trim(self, task: Task, count: i64, batch: Batch) -> i64:
+        """Keep the first `count` messages of an attempt, to all addresses together; drop the rest.
+
+        Links that send for the attempt are detached, so that none of their messages comes later.
+        Return how many were dropped. NotAsSent if fewer are staged, NoSuchNode if they are being
+        committed; then nothing has changed.
+        """
+        sink = self.sinks.get(task.query)
+        key = task.key()
+        found = [] if sink is None else [s for s in sink.stages.values() if s.task.key() == key]
+        staged: i64 = 0
+        for stage in found:
+            staged += stage.messages()
+        if any(stage.sealed for stage in found):
+            raise NoSuchNode(f"the stage of {task} takes no more messages")
+        if staged < count:
+            raise NotAsSent(f"{task} sent {count} messages, {staged} are staged: {NOT_AS_SENT}")
+        lowest: i64 = NUMBER_MAX
+        latest = merge(*(reversed(stage.numbers) for stage in found), reverse=True)
+        for number in islice(latest, int(staged - count)):
+            lowest = number
+        for stage in found:
+            stage.cut(lowest, batch)
+        return staged - count
 
     def abort(self, query: str, number: i64, batch: Batch) -> i64:
         """End the stages of one batch; return how many messages they had. NoSuchNode: no sink."""

@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 
 import pytest
 
+from broker.amqp.performatives import Detach
 from broker.amqp.terminus import COPY, Source
 from broker.amqp.types import Int
 from broker.management.management import Management
@@ -66,6 +67,10 @@ class Setting:
 
     def commit(self, *tasks: tuple[int, int, int], batch: int = 0, query: str = "o") -> Reply:
         return self.ask("COMMIT", query, **named(*tasks, batch=batch))
+
+    def trim(self, count: int) -> Reply:
+        """Drop what attempt 0 of partition 0 has sent for batch 0 behind `count` messages."""
+        return self.ask("TRIM", batch=0, partition=Int(0), attempt=0, count=count)
 
     def bodies(self) -> list[bytes]:
         """Return the bodies of the messages in the queue."""
@@ -234,6 +239,36 @@ def test_what_there_is_to_be_told_of_a_sink() -> None:
     told |= {"batch": 4, "committed_at_ms": began_ms + 1000, "stages": 0}
     told |= {"staged": 0, "staged_bytes": 0, "staged_at_ms": 0}
     assert setting.ask("READ").map == told
+
+
+@pytest.mark.requirement("PIP-13")
+def test_a_task_goes_on_after_it_has_cut_off_what_it_does_not_know_of() -> None:
+    """Messages whose acceptance a task never heard of are dropped, and sent again."""
+    setting = Setting()
+    setting.send(b"a", b"b", b"lost")
+    reply = setting.trim(2)
+    assert (reply.status, reply.map) == (200, {"messages": 1})
+    assert setting.trim(2).map == {"messages": 0}
+    setting.send(b"c")
+    assert setting.trim(4).status == 412
+    assert setting.ask("TRIM", partition=Int(0), attempt=0, count=0).status == 400
+    assert setting.commit((0, 0, 3)).map == {"committed": True, "messages": 3}
+    assert setting.bodies() == [b"a", b"b", b"c"]
+
+
+def test_a_link_that_sends_for_a_trimmed_attempt_is_detached() -> None:
+    setting = Setting()
+    client = setting.broker.session("slow")
+    properties = {"stage-query": "o", "stage-batch": 0, "stage-partition": 0, "stage-attempt": 0}
+    client.attach_sender(properties=properties)
+    client.transfer(0, payload=message(b"a", durable=True))
+    assert setting.trim(1).status == 200
+    [detached] = [body for body in client.bodies() if isinstance(body, Detach)]
+    assert detached.error is not None
+    client.transfer(1, payload=message(b"late", durable=True))
+    assert setting.row()["staged"] == 1
+    assert setting.trim(0).map == {"messages": 1}
+    assert setting.manager.query("sink").rows == []
 
 
 @pytest.mark.requirement("PIP-14")

@@ -10,7 +10,7 @@ from storage.records import StoredNode
 from storage.stages import STAGED
 from tests.support.notices import notice_texts
 from tests.support.parties import RecordingProducer
-from tests.support.routing import Routing
+from tests.support.routing import Routing, encoded
 from tests.support.staging import Staging, depth, restarted, task
 
 
@@ -229,6 +229,65 @@ def test_a_link_of_the_same_attempt_goes_on_with_its_stage() -> None:
     staging.send(task(), b"b")
     staging.commit((0, 0))
     assert staging.waiting() == [b"a", b"b"]
+
+
+# -- the end of an attempt that is cut off
+
+
+def cut_off(staging: Staging, count: int) -> list[RecordingProducer]:
+    """Trim the attempt to `count` messages while two links send for it; return their senders."""
+    senders = []
+    for address in ("q", "r"):
+        senders.append(RecordingProducer())
+        staging.stage(task(), address).join(senders[-1])
+    dropped = staging.stages.trim(task(), count, staging.routing.batch)
+    assert dropped == 4 - count
+    return senders
+
+
+@pytest.mark.requirement("PIP-13")
+@pytest.mark.parametrize(
+    ("count", "left"),
+    [
+        (4, ([b"a", b"d"], [b"b", b"c"])),
+        (3, ([b"a"], [b"b", b"c"])),
+        (2, ([b"a"], [b"b"])),
+        (1, ([b"a"], [])),
+        (0, ([], [])),
+    ],
+)
+def test_an_attempt_goes_on_behind_the_messages_that_it_knows_of(
+    count: int, left: tuple[list[bytes], list[bytes]]
+) -> None:
+    """Its links are detached, so that no message comes late; others follow by new links."""
+    staging = Staging()
+    for body, address in ((b"a", "q"), (b"b", "r"), (b"c", "r"), (b"d", "q")):
+        staging.send(task(), body, address=address)
+    senders = cut_off(staging, count)
+    assert [sender.lost_its_node for sender in senders] == [True, True]
+    assert stored(staging) == count
+    assert restarted(staging).stages.messages() == count
+    assert staging.routing.queue("q").staged_bytes == sum(len(encoded(each)) for each in left[0])
+    staging.send(task(), b"e", address="r")
+    staging.commit((0, 0), counts=[count + 1])
+    assert (staging.waiting("q"), staging.waiting("r")) == (left[0], [*left[1], b"e"])
+    assert stored(staging) == 0
+
+
+@pytest.mark.requirement("PIP-13")
+def test_an_attempt_with_fewer_messages_than_it_knows_of_is_left_as_it_is() -> None:
+    staging = Staging()
+    staging.send(task(), b"a")
+    with pytest.raises(NotAsSent, match="sent 2 messages, 1 are staged"):
+        staging.stages.trim(task(), 2, staging.routing.batch)
+    with pytest.raises(NotAsSent, match="sent 1 messages, 0 are staged"):
+        staging.stages.trim(task(query="nobody"), 1, staging.routing.batch)
+    assert staging.stages.trim(task(query="nobody"), 0, staging.routing.batch) == 0
+    chosen = staging.stages.choose("orders", 0, [(0, 0, 1)])
+    assert len(chosen) == 1
+    with pytest.raises(NoSuchNode, match="takes no more messages"):
+        staging.stages.trim(task(), 0, staging.routing.batch)
+    assert stored(staging) == 1
 
 
 # -- ends without a commit

@@ -104,6 +104,25 @@ class Stages(RuleBasedStateMachine):
     def drop(self, is_gone: Callable[[Key], bool]) -> None:
         self.staged = {key: bodies for key, bodies in self.staged.items() if not is_gone(key)}
 
+    @rule(query=QUERIES, ahead=AHEAD, of=st.sampled_from(EVERY_TASK), kept=st.integers(0, 3))
+    def trim(self, query: str, ahead: int, of: tuple[int, int], kept: int) -> None:
+        """Keep the first messages of a task; bodies are numbers in the order of their arrival."""
+        batch = self.batch_of(query, ahead)
+        asked = task(*of, batch=batch, query=query)
+        routing = self.staging.routing
+        keys = self.of_task(query, batch, of)
+        bodies = sorted((body for key in keys for body in self.staged[key]), key=int)
+        if kept > len(bodies):
+            with pytest.raises(NotAsSent):
+                self.staging.stages.trim(asked, kept, routing.batch)
+            return
+        assert self.staging.stages.trim(asked, kept, routing.batch) == len(bodies) - kept
+        for key in keys:
+            self.staged[key] = [body for body in self.staged[key] if body in bodies[:kept]]
+        self.drop(lambda key: not self.staged[key])
+        # a sender sends again when it has the answer, which comes after the commit
+        routing.commit()
+
     @rule(query=QUERIES, ahead=AHEAD)
     def abort(self, query: str, ahead: int) -> None:
         batch = self.batch_of(query, ahead)
