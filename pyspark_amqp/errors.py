@@ -4,24 +4,40 @@ from __future__ import annotations
 
 from typing import Final
 
-CONFLICT: Final = 409
-GONE: Final = frozenset({404, 410})
-
 
 class BrokerError(Exception):
-    """A refusal or unexpected reaction of the broker, or a lost connection."""
+    """A refusal or unexpected reaction of the broker; another attempt would end in the same way.
+
+    Its subclass `TransientError` is the exception.
+    """
 
 
-class UnreachableError(BrokerError):
-    """An error because no broker answers. A later attempt may succeed."""
+class TransientError(BrokerError):
+    """A lost connection, or a broker that cannot answer now. A later attempt may succeed."""
 
 
-class LoginError(UnreachableError):
-    """An error because every broker that answers refuses the login. The same login fails again."""
+class UnreachableError(TransientError):
+    """An error because no broker answers."""
+
+
+class WrongUrlError(BrokerError):
+    """An error because a URL leads to no broker that this client can use."""
+
+
+class LoginError(BrokerError):
+    """An error because a broker refuses the login: 401, or the outcome of SASL."""
+
+
+class DeniedError(BrokerError):
+    """An error because the user lacks a right: 403, `amqp:unauthorized-access`."""
 
 
 class GoneError(BrokerError):
     """An error because an entity or address does not exist: 404, 410, `amqp:not-found`."""
+
+
+class NoManagementError(BrokerError):
+    """An error because the broker is another one than this project's, and has no `$management`."""
 
 
 class FencedError(BrokerError):
@@ -32,8 +48,18 @@ class DataLossError(Exception):
     """An error because rows were removed before they were read."""
 
 
+CLASSES: Final[dict[int, type[BrokerError]]] = {
+    401: LoginError,
+    403: DeniedError,
+    404: GoneError,
+    410: GoneError,
+    409: FencedError,
+    # the status codes of brokers and proxies that are busy, or have nothing behind them at present
+    **dict.fromkeys((408, 429, 502, 503, 504), TransientError),
+}
+"""The errors of status codes, which are the same for AMQP and HTTP."""
+
+
 def error_of(status: int, text: str) -> BrokerError:
-    """Return the error for a response with `status`; AMQP and HTTP have the same codes."""
-    if status == CONFLICT:
-        return FencedError(text)
-    return GoneError(text) if status in GONE else BrokerError(text)
+    """Return the error for a response with `status`."""
+    return CLASSES.get(status, BrokerError)(text)

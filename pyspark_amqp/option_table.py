@@ -84,6 +84,13 @@ TABLE: Final = (
     Option("tls.keyPasswordFile", _PATH, None, ALL, "A file with nothing but the key's password."),
     Option("address", Text("an address"), None, ALL, "The queue; for the sink, a queue or topic."),
     Option(
+        "createAddress",
+        Truth(),
+        "false",
+        READS,
+        "Whether a queue that does not exist is created; else it is an error.",
+    ),
+    Option(
         "subscription",
         Text("durable/CLIENT/NAME as the broker lists it, or NAME beside the option topic"),
         None,
@@ -241,7 +248,13 @@ TABLE: Final = (
         ALL,
         "Time without a frame that ends the connection.",
     ),
-    Option("amqp.timeout", Duration(), "30s", ALL, "Time within which the broker must answer."),
+    Option(
+        "amqp.timeout",
+        Duration(),
+        "30s",
+        ALL,
+        "Time within which the broker must answer, and for which a query goes on without it.",
+    ),
 )
 BY_NAME: Final = {option.name.lower(): option for option in TABLE}
 

@@ -42,7 +42,8 @@ LEASE_ONLY: Final = (
 )
 EVENTS_ONLY: Final = ("kind", "storeUrl", "failOnDataLoss")
 MESSAGES_ONLY: Final = (
-    *("subscription", "selector", "includeBody", "includeRaw", "propertiesAs", "pushdown"),
+    *("createAddress", "subscription", "selector", "includeBody", "includeRaw", "propertiesAs"),
+    "pushdown",
 )
 
 
@@ -216,6 +217,8 @@ def _check_source(options: Options, values: dict[str, object]) -> None:
 
 def _check_messages(options: Options) -> None:
     address, subscription = options.text("address"), options.text("subscription")
+    if options.text("topic") is not None:
+        _check_topic(address, subscription)
     if (address is None) == (subscription is None):
         raise OptionError("option address: either it or the option subscription must be given")
     if options.is_latest("startingPosition"):
@@ -231,15 +234,31 @@ def _check_messages(options: Options) -> None:
             "option maxMessagesPerTrigger: in mode lease allowed: a whole number from 1 to "
             f"{LEASE_BATCH_MESSAGES_MAX}"
         )
-    topic = options.text("topic")
-    if topic is not None and (subscription is None or "/" in subscription):
-        raise OptionError(
-            "option topic: it is beside the option subscription, which then is a name without /"
-        )
-    if subscription is not None and topic is None and subscription.count("/") < 2:
+    if subscription is not None and options.text("topic") is None and subscription.count("/") < 2:
         raise OptionError(
             f"option subscription: {subscription!r:.100} is not allowed without the option topic; "
             f"allowed: {BY_NAME['subscription'].kind.allowed}"
+        )
+
+
+def _check_topic(address: str | None, subscription: str | None) -> None:
+    """Raise OptionError unless the option topic is beside a subscription's name, and nothing else.
+
+    A topic keeps no messages for a query; a subscription does.
+    """
+    if address is not None:
+        raise OptionError(
+            "option topic: it cannot be beside the option address, which names a queue; leave one "
+            "of them out, and give the option subscription, any name, beside the topic"
+        )
+    if subscription is None:
+        raise OptionError(
+            "option topic: it needs the option subscription, the name under which the broker keeps "
+            "the topic's messages for this query"
+        )
+    if "/" in subscription:
+        raise OptionError(
+            "option topic: it is beside the option subscription, which then is a name without /"
         )
 
 

@@ -179,6 +179,7 @@ def stream(
 ) -> StreamingQuery:
     """Start to archive a stream: what there is now, or a batch each `every`, such as 1 minute."""
     checkpoint = archive.checkpoint(name)
+    archive.clear_first_offset(name)
     write = ArchiveBatchWriter(archive, what, partial(query_of, checkpoint), tell)
     writer = (
         rows.writeStream.foreachBatch(write)

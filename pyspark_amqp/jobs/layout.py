@@ -92,6 +92,16 @@ class Archive:
         pattern = "/".join(f"{column}=*" for column in FOLDERS[what])
         return sorted(each for each in self.data(what).glob(pattern) if each.is_dir())
 
+    def clear_first_offset(self, name: str) -> None:
+        """Delete what a driver left that was killed while it wrote its first offset.
+
+        Spark refuses to begin a query if its folder of offsets has any file. Call this while the
+        query is `reserved`, so that no other driver is writing there.
+        """
+        if not self.has_begun(name):
+            for left in (self.checkpoint(name) / "offsets").glob(".*"):
+                left.unlink()
+
     def files(self, what: str) -> list[Path]:
         """Return all files of `what`, sorted by folder and name."""
         return [file for folder in self.folders(what) for file in files_in(folder)]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
 
 import typer
 
@@ -22,8 +23,14 @@ EXIT_NOT_JUDGED: Final = 3
 
 CAUSE: Final = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception): (?P<text>.+)$", re.MULTILINE)
 OURS: Final = re.compile(
-    r"(?:(?:Option|Row|DataLoss|LeaseLost|Broker|Unreachable|Login|Gone|Fenced)Error): (?P<text>.+)"
+    r"(?:(?:Option|Row|DataLoss|LeaseLost|Broker|Transient|Unreachable|WrongUrl|Login|Denied|Gone"
+    r"|NoManagement|Fenced)Error): (?P<text>.+)"
 )
+JAVA: Final = re.compile(
+    r"^(?:: |Caused by: )[\w.$]+(?:Error|Exception): (?P<text>.+)$", re.MULTILINE
+)
+UNREADABLE: Final = re.compile(r"Encountered error while reading file (?P<file>.+?)\.(?:\s|$)")
+"""Spark's words for a file of an archive that it cannot read; the reason is a cause behind them."""
 
 
 class Progress:
@@ -143,12 +150,28 @@ def spark_for(
 
 
 def cause_of(text: str) -> str:
-    """Return the line with the cause of Spark's failure; if there is one of this package, that."""
-    for pattern in (OURS, CAUSE):
-        found = [each["text"].strip() for each in pattern.finditer(text)]
-        if found:
-            return found[-1]
-    return text.strip().partition("\n")[0]
+    """Return one line with the cause of Spark's failure; if there is one of this package, that."""
+    ours = _last(OURS, text)
+    if ours is not None:
+        return ours
+    unreadable = UNREADABLE.search(text)
+    if unreadable is not None:
+        return _unreadable(unreadable["file"], _last(JAVA, text))
+    cause = _last(CAUSE, text) or _last(JAVA, text)
+    return text.strip().partition("\n")[0] if cause is None else cause
+
+
+def _last(pattern: re.Pattern[str], text: str) -> str | None:
+    found = [each["text"].strip() for each in pattern.finditer(text)]
+    return found[-1] if found else None
+
+
+def _unreadable(uri: str, cause: str | None) -> str:
+    parts = urlsplit(uri)
+    path = unquote(parts.path) if parts.scheme == "file" else uri
+    # Java names the file once more, in another form
+    reason = "" if cause is None else re.sub(r"^file:\S+", "it", cause)
+    return f"the file {path} cannot be read ({reason}): restore it, or move it out of the archive"
 
 
 def summed(lines: Mapping[str, object], *, as_json: bool, job: str) -> None:

@@ -70,7 +70,7 @@ class MessageMaker:
     """The maker of messages from the rows of one partition, which `name` identifies.
 
     A message without an id gets `ID:NAME/ROW`, so a partition that is written again has the same
-    ids.
+    ids. `count` is the number of rows made so far; it is set back to make rows again.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class MessageMaker:
         self._body_type: Final = body_type
         self._raw: Final = raw
         self._now_ms: Final = now_ms
-        self._count = 0
+        self.count = 0
 
     def messages(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
         """Yield a message for each row; raise RowError, which names the row, if a row is none."""
@@ -108,10 +108,10 @@ class MessageMaker:
                 made = Outgoing(text_in("address", address), encoded(at))
             except (MappingError, ValueError, TypeError, OverflowError) as error:
                 raise RowError(
-                    f"row {self._count} of {self._name} is no message: {error}"
+                    f"row {self.count} of {self._name} is no message: {error}"
                 ) from error
             yield made
-            self._count += 1
+            self.count += 1
 
     def _encoded(self, columns: Columns, addresses: Sequence[str | None]) -> Encoded:
         bodies = Bodies(columns, self._body_type)
@@ -124,7 +124,7 @@ class MessageMaker:
                 if value is not None:
                     put(message, value)
             if not message.message_id:
-                message.message_id = f"ID:{self._name}/{self._count}"
+                message.message_id = f"ID:{self._name}/{self.count}"
             if not message.timestamp:
                 message.timestamp = self._now_ms()
             if message.expiration:

@@ -10,10 +10,9 @@ import logging
 import secrets
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from pyspark import TaskContext
@@ -25,16 +24,13 @@ from pyspark.sql.datasource import (
 
 from pyspark_amqp.errors import BrokerError, GoneError
 from pyspark_amqp.options import Options
-from pyspark_amqp.sink.encoding import MessageMaker, Outgoing
+from pyspark_amqp.sink.encoding import MessageMaker
+from pyspark_amqp.sink.sending import SINK, Task, TaskSender
 from pyspark_amqp.wire.broker_client import Management, opened
-from pyspark_amqp.wire.connection import Connection, connected
-from pyspark_amqp.wire.publishing import Publisher
 from pyspark_amqp.worker import keep_what_is_loaded
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-SINK: Final = "sink"
 
 QUERY_PROPERTY: Final = "sql.streaming.queryId"
 BATCH_PROPERTY: Final = "streaming.sql.batchId"
@@ -51,62 +47,12 @@ FULL_ADVICE: Final = (
 LOG: Final = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Task:
-    """A partition of a batch, which one task writes.
-
-    The number of an attempt is unique, which Spark's own numbers are not: they begin anew with each
-    driver.
-    """
-
-    query: str
-    batch: int
-    partition: int
-    attempt: int
-
-    @property
-    def name(self) -> str:
-        """Return the name that its messages' ids begin with: the same for every attempt."""
-        return f"{self.query}/{self.batch}/{self.partition}"
-
-    def properties(self) -> dict[str, object]:
-        """Return the link properties that make the broker stage messages for this task."""
-        from proton import int32
-
-        return {
-            "stage-query": self.query,
-            "stage-batch": self.batch,
-            "stage-partition": int32(self.partition),
-            "stage-attempt": self.attempt,
-        }
-
-
 @dataclass
 class SinkCommit(WriterCommitMessage):
     """The task, and the number of messages that it has sent."""
 
     task: Task
     messages: int
-
-
-class _Sending:
-    """A connection with a link for each address to which messages are sent."""
-
-    def __init__(self, connection: Connection, properties: Mapping[str, object] | None) -> None:
-        self._connection: Final = connection
-        self._properties: Final = properties
-        self._publishers: Final[dict[str, Publisher]] = {}
-
-    def send(self, address: str, data: bytes) -> None:
-        publisher = self._publishers.get(address)
-        if publisher is None:
-            publisher = Publisher(self._connection, address, self._properties)
-            self._publishers[address] = publisher
-        publisher.send(data)
-
-    def flush(self) -> None:
-        for publisher in self._publishers.values():
-            publisher.flush()
 
 
 class Writing:
@@ -135,32 +81,15 @@ class Writing:
             raw=options.text("replay") == "raw",
             now_ms=lambda: time.time_ns() // 1_000_000,
         )
-        properties = task.properties() if self._is_staged else None
+        sender = TaskSender(options, maker, task if self._is_staged else None)
         try:
-            count = sum(self._send(maker.messages(batch), properties) for batch in iterator)
+            for batch in iterator:
+                sender.send(batch)
         except BrokerError as error:
             if self._is_staged and FULL in str(error):
                 raise BrokerError(f"{error}; {FULL_ADVICE}") from error
             raise
-        return SinkCommit(task, count)
-
-    def _send(self, messages: Iterator[Outgoing], properties: Mapping[str, object] | None) -> int:
-        """Send the messages of one Arrow batch by a connection of its own; return their number.
-
-        The next batch may take long, and the broker ends a silent connection. Messages on a later
-        link of the same attempt are staged after the earlier ones.
-        """
-        first = next(messages, None)
-        if first is None:
-            return 0
-        count = 0
-        with connected(self._options) as connection:
-            sending = _Sending(connection, properties)
-            for message in chain([first], messages):
-                sending.send(message.address, message.data)
-                count += 1
-            sending.flush()
-        return count
+        return SinkCommit(task, sender.count)
 
     def _staged(self, written: Sequence[WriterCommitMessage | None]) -> list[SinkCommit]:
         """Return the tasks in `written` that have messages in a stage."""

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_amqp.errors import DataLossError
+from pyspark_amqp.errors import DataLossError, TransientError
 from pyspark_amqp.option_kinds import LONG_MAX, Position
 from pyspark_amqp.options import Options
 from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, UTC_MICROSECONDS, schema_of
 from pyspark_amqp.wire import http_client, store_client
+from pyspark_amqp.wire.patience import Patience
 from pyspark_amqp.worker import keep_what_is_loaded
 from storage.events import EVENT_COLUMNS
 
@@ -105,18 +106,34 @@ def _stored(
     options: Options, columns: Sequence[str], behind: int, until: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield batches that have at least the stored columns `columns`."""
-    address, kind = options.text("address"), options.text("kind")
     if options.management_url is not None:
-        arguments = {"behind": behind, "until": until, "address": address, "kind": kind}
-        yield from http_client.batches(options, "/arrow/events", arguments)
+        yield from _streamed(options, behind, until)
         return
     store = options.text("storeUrl")
     if store is not None:
+        address, kind = options.text("address"), options.text("kind")
         yield from store_client.events(
             store, columns, behind=behind, until=until, address=address, kind=kind
         )
         return
     yield from _asked(options, columns, behind, until)
+
+
+def _streamed(options: Options, behind: int, until: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows by HTTP; continue behind the last one if the stream breaks off."""
+    asked = {"until": until, "address": options.text("address"), "kind": options.text("kind")}
+    patience = Patience(options)
+    while True:
+        try:
+            for batch in http_client.batches(options, "/arrow/events", {"behind": behind, **asked}):
+                if batch.num_rows:
+                    behind = int(batch.column("id")[-1].as_py())
+                yield batch
+                patience.renew()
+        except TransientError as error:
+            patience.pause(error)
+        else:
+            return
 
 
 def _asked(

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker.jms import Destination, DestinationType
+from pyspark_amqp.errors import TransientError
 from pyspark_amqp.option_kinds import Position
 from pyspark_amqp.options import Options
 from pyspark_amqp.rows.columns import MESSAGE_COLUMNS
 from pyspark_amqp.rows.decoding import TOLD, RowMaker, told_of
 from pyspark_amqp.wire.http_client import batches
+from pyspark_amqp.wire.patience import Patience
 from pyspark_amqp.worker import keep_what_is_loaded
 
 if TYPE_CHECKING:
@@ -163,11 +166,61 @@ def rows(
         include_raw=options.is_set("includeRaw") or is_named,
         properties_as=options.text("propertiesAs") or "typed",
     )
-    read = _by_amqp if options.management_url is None else _by_http
-    for told in read(options, place, part):
+    for told in _continued(options, place, part):
         chosen = told if span.is_all else _within(span, told)
         if chosen.num_rows:
             yield maker.batch(chosen)
+
+
+def _continued(options: Options, place: Place, part: Part) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of `part`; after a lost connection, read again those that are missing.
+
+    The positions of messages tell which ones have been yielded: the part may have others by then.
+    """
+    read = _by_amqp if options.management_url is None else _by_http
+    yielded = YieldedPositions()
+    patience = Patience(options)
+    while True:
+        try:
+            for told in read(options, place, part):
+                fresh = yielded.without(told)
+                yielded.add(fresh)
+                yield fresh
+                patience.renew()
+        except TransientError as error:
+            if yielded.are_unknown:
+                raise
+            patience.pause(error)
+            yielded.is_repeating = True
+        else:
+            return
+
+
+@final
+class YieldedPositions:
+    """The positions of all messages that a task has yielded. `is_repeating`: it reads again.
+
+    They `are_unknown` if a message had none, which only this project's broker tells.
+    """
+
+    def __init__(self) -> None:
+        self.is_repeating = False
+        self.are_unknown = False
+        self._known: Final[list[pa.Array]] = []
+
+    def add(self, told: pa.RecordBatch) -> None:
+        """Note the messages `told`."""
+        positions = told.column("position")
+        self.are_unknown |= positions.null_count > 0
+        # a copy: the column alone would keep the whole batch in memory
+        self._known.append(pc.add(positions, 0))
+
+    def without(self, told: pa.RecordBatch) -> pa.RecordBatch:
+        """Return those of the messages `told` that were not noted before."""
+        if not self.is_repeating:
+            return told
+        known = pa.chunked_array(self._known, pa.int64())
+        return told.filter(pc.invert(pc.is_in(told.column("position"), known)))
 
 
 def _by_http(options: Options, place: Place, part: Part) -> Iterator[pa.RecordBatch]:  # noqa: ARG001

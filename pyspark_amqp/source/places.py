@@ -7,11 +7,18 @@ from urllib.parse import quote
 
 from proton import Data, Terminus
 
-from pyspark_amqp.errors import BrokerError, GoneError
+from pyspark_amqp.errors import (
+    BrokerError,
+    DeniedError,
+    GoneError,
+    NoManagementError,
+    TransientError,
+)
 from pyspark_amqp.options import Options
 from pyspark_amqp.source.messages import Place
 from pyspark_amqp.wire.broker_client import opened
 from pyspark_amqp.wire.connection import Connection, connected
+from pyspark_amqp.wire.patience import Patience
 
 SHARED_DURABLE: Final = ("topic", "shared", "global")
 """Capabilities that request a subscription of no client, which many consumers may share."""
@@ -26,15 +33,49 @@ def identity_of(options: Options) -> str | None:
 
 
 def place_of(options: Options) -> Place:
-    """Return the queue, or the subscription with its topic; raise GoneError if there is none."""
+    """Return the queue, or the subscription with its topic.
+
+    Raise GoneError if there is no such subscription; BrokerError if there is no such queue, unless
+    the option createAddress is true.
+    """
     identity = identity_of(options)
     if identity is None:
         address = options.text("address")
         assert address is not None
+        if not options.is_set("createAddress"):
+            _check_queue(options, address)
         return Place(address)
     with opened(options) as broker:
         told = broker.ask("READ", "subscription", identity)
     return Place(str(told["address"]), identity)
+
+
+def _check_queue(options: Options, address: str) -> None:
+    """Raise BrokerError if there is no queue `address`: reading it would create it.
+
+    Other brokers than this project's cannot be asked, nor by users who lack the right to view it;
+    they decide when it is read.
+    """
+    with opened(options) as broker:
+        try:
+            broker.ask("READ", "queue", address)
+        except (DeniedError, NoManagementError):
+            return
+        except GoneError:
+            # not a GoneError, which would mean a lost lease
+            raise BrokerError(_no_queue(address, is_topic=broker.knows("topic", address))) from None
+
+
+def _no_queue(address: str, *, is_topic: bool) -> str:
+    if is_topic:
+        return (
+            f"option address: {address} is a topic, whose messages a subscription keeps: give the "
+            "option subscription, for readStream together with the option topic"
+        )
+    return (
+        f"option address: there is no queue {address}; correct the name, or give the option "
+        "createAddress=true, which creates the queue"
+    )
 
 
 def subscribed(options: Options) -> Place:
@@ -51,12 +92,23 @@ def subscribed(options: Options) -> Place:
                 f"no subscription {identity_of(options)}: name it as `jms-broker subscription "
                 "list` does, or give the option topic"
             ) from error
-        with connected(options) as connection:
-            _subscribe(connection, topic, str(options.text("subscription")))
+        _subscribe(options, topic)
         return place_of(options)
 
 
-def _subscribe(connection: Connection, topic: str, name: str) -> None:
+def _subscribe(options: Options, topic: str) -> None:
+    """Create the subscription, which may exist by now; try for the time of amqp.timeout."""
+    patience = Patience(options)
+    while True:
+        try:
+            with connected(options) as connection:
+                _attach(connection, topic, str(options.text("subscription")))
+            return
+        except TransientError as error:
+            patience.pause(error)
+
+
+def _attach(connection: Connection, topic: str, name: str) -> None:
     """Create a shared durable subscription by attaching a link to it."""
     # the part behind the bar only distinguishes links of one subscription
     link = connection.receiver(topic, f"{name}|global")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,16 +9,21 @@ from typing import Any, Final, cast, final
 
 from proton import Message, int32
 
-from pyspark_amqp.errors import BrokerError, LoginError, error_of
+from pyspark_amqp.errors import (
+    BrokerError,
+    DeniedError,
+    GoneError,
+    NoManagementError,
+    TransientError,
+    error_of,
+)
 from pyspark_amqp.options import Options
 from pyspark_amqp.wire.connection import Connection, connect
 from pyspark_amqp.wire.consuming import Consumer
+from pyspark_amqp.wire.patience import Patience
 from pyspark_amqp.wire.publishing import Publisher
 
 MANAGEMENT: Final = "$management"
-
-REDIAL_S: Final = 0.25
-"""Seconds between a failure and the next attempt to reach a broker."""
 
 FAILURES_FROM: Final = 400
 
@@ -28,7 +32,8 @@ FAILURES_FROM: Final = 400
 class Management:
     """The client of a broker's `$management`.
 
-    It makes a lost connection anew and repeats the request, so requests must be idempotent.
+    It makes a lost connection anew and repeats the request for the time of the option amqp.timeout,
+    so requests must be idempotent.
     """
 
     def __init__(self, options: Options) -> None:
@@ -50,38 +55,51 @@ class Management:
         """Send a request and return the body of the response.
 
         The broker may take `patience_ms` longer than the option amqp.timeout. Arguments that are
-        None are left out. Raise BrokerError if the broker refuses the request or cannot be reached.
+        None are left out. Raise BrokerError if the broker refuses the request, TransientError if it
+        cannot be reached.
         """
         given = {key: value for key, value in arguments.items() if value is not None}
         asked = {"operation": operation, "type": entity, **(properties or {})}
         if name is not None:
             asked["name"] = name
-        deadline = time.monotonic() + self._timeout_s
+        patience = Patience(self._options)
         while True:
             try:
-                response = self._linked().answer(
-                    asked, given, timeout_s=self._timeout_s + patience_ms / 1000
-                )
-            except LoginError:
-                self.close()
-                raise
-            except BrokerError:
-                self.close()
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(REDIAL_S)
-            else:
-                return _checked(operation, entity, response)
+                return _checked(asked, self._answer(asked, given, patience_ms))
+            except TransientError as error:
+                patience.pause(error)
+
+    def _answer(
+        self, asked: Mapping[str, object], given: Mapping[str, object], patience_ms: int
+    ) -> Message:
+        """Return the response to one attempt; without a response, close the connection."""
+        try:
+            limit_s = self._timeout_s + patience_ms / 1000
+            return self._linked().answer(asked, given, timeout_s=limit_s)
+        except BrokerError:
+            self.close()
+            raise
 
     def _linked(self) -> _Links:
         if self._links is None:
             connection = connect(self._options)
             try:
                 self._links = _Links(connection)
-            except BrokerError:
+            except (TransientError, DeniedError):
                 connection.close()
                 raise
+            except BrokerError as error:
+                connection.close()
+                raise NoManagementError(str(error)) from error
         return self._links
+
+    def knows(self, entity: str, name: str) -> bool:
+        """Return whether the broker has the entity, and tells this user about it."""
+        try:
+            self.ask("READ", entity, name)
+        except (GoneError, DeniedError):
+            return False
+        return True
 
     def entities(self, entity: str, count: int = 100) -> Mapping[str, object]:
         """Return the first entities of a kind; raise BrokerError if the broker lacks the kind."""
@@ -135,11 +153,11 @@ class _Links:
         return response
 
 
-def _checked(operation: str, entity: str, response: Message) -> Mapping[str, object]:
+def _checked(asked: Mapping[str, object], response: Message) -> Mapping[str, object]:
     told = cast("Mapping[str, object]", response.properties)
     status = told.get("statusCode")
     if not isinstance(status, int) or status >= FAILURES_FROM:
-        text = f"{operation} {entity}: {told.get('statusDescription', 'no status')}"
+        text = f"{asked['operation']} {asked['type']}: {told.get('statusDescription', 'no status')}"
         raise error_of(status if isinstance(status, int) else 0, text)
     body = response.body
     return body if isinstance(body, dict) else {}

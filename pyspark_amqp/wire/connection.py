@@ -19,7 +19,6 @@ from urllib.parse import SplitResult, urlsplit
 import proton
 from proton import (
     SASL,
-    Condition,
     Endpoint,
     Link,
     ProtonException,
@@ -28,15 +27,17 @@ from proton import (
     Transport,
 )
 
-from pyspark_amqp.errors import (
-    BrokerError,
-    FencedError,
-    GoneError,
-    LoginError,
-    UnreachableError,
-)
+from pyspark_amqp.errors import BrokerError, LoginError, TransientError, UnreachableError
 from pyspark_amqp.options import Options
 from pyspark_amqp.wire.credentials import login_in, trusting_domain
+from pyspark_amqp.wire.failures import (
+    REACHED,
+    class_of_all,
+    class_of_dial,
+    connection_ended,
+    link_ended,
+    words,
+)
 from pyspark_amqp.wire.refusals import hint_on
 
 PORTS: Final = {"amqp": 5672, "amqps": 5671}
@@ -62,7 +63,7 @@ class Connection:
     """An open connection with one session.
 
     Bytes move only during `wait` and `move`. These raise BrokerError if the broker ends the
-    connection or a link, or if the network fails.
+    connection or a link; that is a TransientError if it may accept another, or the network fails.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Connection:
         self._transport: Final = transport
         self._engine: Final = engine
         self._links: Final[list[Link]] = []
+        self._is_at_end = False
         wire.setblocking(False)
         wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         engine.open()
@@ -113,7 +115,7 @@ class Connection:
             if readable:
                 self._read(space)
         except (ProtonException, OSError) as error:
-            raise BrokerError(f"the connection is lost: {_text(error)}") from error
+            raise TransientError(f"the connection is lost: {_text(error)}") from error
 
     def _read(self, space: int) -> None:
         data = self._wire.recv(space)
@@ -121,16 +123,20 @@ class Connection:
             self._transport.push(data)
         else:
             self._transport.close_tail()
+            self._is_at_end = True
 
     def _check(self) -> None:
         lost = self._transport.condition
         if lost is not None:
-            raise BrokerError(f"the connection is lost: {words(lost)}")
+            raise TransientError(f"the connection is lost: {words(lost)}")
         if self._engine.state & Endpoint.REMOTE_CLOSED:
-            raise _ended("the connection", self._engine.remote_condition)
+            raise connection_ended(self._engine.remote_condition)
         for link in self._links:
             if link.state & Endpoint.LOCAL_ACTIVE and link.state & Endpoint.REMOTE_CLOSED:
-                raise _ended(_named(link), link.remote_condition)
+                raise link_ended(_named(link), link.remote_condition)
+        if self._is_at_end:
+            # the engine does not tell of an end in the middle of a frame
+            raise TransientError("the connection is lost: it ended in the middle of a frame")
 
     def sender(self, address: str) -> Sender:
         """Return a link to `address`, not yet attached."""
@@ -176,23 +182,30 @@ class Connection:
 
 
 def connect(options: Options) -> Connection:
-    """Return a connection to the first broker that opens one; raise UnreachableError if none.
+    """Return a connection to the first broker that opens one.
 
-    That is a LoginError if all of them refuse the login, and another attempt would be the same.
+    Raise UnreachableError if none of them answers; else BrokerError, since another attempt would
+    end in the same way. That is a LoginError if one of them refuses the login.
     """
     failures: list[str] = []
-    are_final = options.text("tokenFile") is None  # the next attempt may find another token
+    classes: list[type[BrokerError]] = []
     for url in options.urls:
         parts = urlsplit(url)
         try:
-            return _dial(parts, options)
+            connection = _dial(parts, options)
         except (BrokerError, ProtonException, OSError, ValueError) as error:
             place = parts.netloc.rpartition("@")[2]
             text = _text(error)
-            are_final = are_final and isinstance(error, LoginError)
+            classes.append(class_of_dial(error, parts.hostname))
             failures.append(f"{parts.scheme}://{place}: {text}{hint_on(text, options)}")
+        else:
+            REACHED.add(parts.hostname)
+            return connection
     told = "no broker: " + "; ".join(failures)
-    raise LoginError(told) if are_final else UnreachableError(told)
+    found = class_of_all(classes)
+    # the next attempt may find another token in the file
+    is_final = found is not LoginError or options.text("tokenFile") is None
+    raise (found if is_final else UnreachableError)(told)
 
 
 @contextmanager
@@ -256,22 +269,6 @@ def _named(link: Link) -> str:
     if link.is_sender:
         return f"the link to {link.target.address}"
     return f"the link from {link.source.address}"
-
-
-def _ended(what: str, condition: Condition | None) -> BrokerError:
-    if condition is None:
-        return BrokerError(f"the broker has ended {what}")
-    text = f"the broker has ended {what}: {words(condition)}"
-    if condition.name == "amqp:not-found":
-        return GoneError(text)
-    if condition.name == "amqp:resource-locked":
-        return FencedError(text)
-    return BrokerError(text)
-
-
-def words(condition: Condition) -> str:
-    """Return a condition as text for people."""
-    return f"{condition.name}: {condition.description or 'it does not say why'}"
 
 
 def _text(error: Exception) -> str:

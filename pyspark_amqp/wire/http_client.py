@@ -12,9 +12,11 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 
 import pyarrow as pa
 
-from pyspark_amqp.errors import BrokerError, UnreachableError, error_of
+from pyspark_amqp.errors import TransientError, error_of
 from pyspark_amqp.options import Options
 from pyspark_amqp.wire.credentials import authorization, trusting_context
+from pyspark_amqp.wire.failures import REACHED, class_of_dial
+from pyspark_amqp.wire.patience import Patience
 
 READ_AHEAD: Final = 1 << 20
 
@@ -26,7 +28,10 @@ ERROR_BYTES_MAX: Final = 65_536
 def batches(
     options: Options, path: str, arguments: Mapping[str, object]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches that the broker has at `path`; raise BrokerError at an early end."""
+    """Yield the record batches that the broker has at `path`.
+
+    Raise TransientError at an early end, BrokerError if the broker refuses the request.
+    """
     with _answer(options, path, arguments) as response:
         try:
             # the broker ends a failed stream without its last chunk: `readinto` then raises
@@ -34,15 +39,27 @@ def batches(
             with pa.ipc.open_stream(io.BufferedReader(stream, READ_AHEAD)) as reader:
                 yield from reader
             if response.read(1):
-                raise BrokerError(f"{path}: there is something behind the end of the stream")
+                raise TransientError(f"{path}: there is something behind the end of the stream")
         except (http.client.HTTPException, OSError, pa.ArrowException) as error:
-            raise BrokerError(f"{path}: broken off: {error!r}") from error
+            raise TransientError(f"{path}: broken off: {error!r}") from error
 
 
 def fact(options: Options, path: str) -> Mapping[str, object]:
-    """Return the JSON object at `path`."""
+    """Return the JSON object at `path`; ask again for the time of the option amqp.timeout."""
+    patience = Patience(options)
+    while True:
+        try:
+            return _fact(options, path)
+        except TransientError as error:
+            patience.pause(error)
+
+
+def _fact(options: Options, path: str) -> Mapping[str, object]:
     with _answer(options, path, {}) as response:
-        told: Mapping[str, object] = json.loads(response.read())
+        try:
+            told: Mapping[str, object] = json.loads(response.read())
+        except (http.client.HTTPException, OSError) as error:
+            raise TransientError(f"{path}: broken off: {error!r}") from error
         return told
 
 
@@ -61,7 +78,9 @@ def _answer(
             response = connection.getresponse()
         except (http.client.HTTPException, OSError) as error:
             where = f"{connection.host}:{connection.port}"
-            raise UnreachableError(f"{parts.scheme} {where}: {error!r}") from error
+            found = class_of_dial(error, connection.host)
+            raise found(f"{parts.scheme} {where}: {error!r}") from error
+        REACHED.add(connection.host)
         if response.status != OK:
             raise error_of(response.status, f"{path}: {_reason(response)}")
         yield response

@@ -12,7 +12,8 @@ from typing import Any, Final, final
 from proton import Delivery, Link, symbol
 
 from pyspark_amqp.errors import BrokerError
-from pyspark_amqp.wire.connection import Connection, words
+from pyspark_amqp.wire.connection import Connection
+from pyspark_amqp.wire.failures import words
 from pyspark_amqp.wire.proton_parts import (
     c_link,
     delivery_of,
@@ -82,6 +83,15 @@ class Publisher:
         """Wait until the broker has confirmed all messages; raise BrokerError if it refused any."""
         self._connection.wait(self._settle_all, f"confirmations from {self._address}")
         self._check()
+
+    def confirmed(self) -> int:
+        """Return how many messages are confirmed, the first ones; raise as `send` does.
+
+        The connection may be lost by now, but not closed.
+        """
+        self._settle()
+        self._check()
+        return self._sent - len(self._unconfirmed)
 
     def _make_room(self) -> bool:
         """Settle confirmed messages; return whether there is room for more, or one was refused."""

@@ -6,8 +6,10 @@ python-qpid-proton and the broker's own figures decide: nothing of the pipeline 
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -18,12 +20,15 @@ from proton.utils import BlockingConnection, SyncRequestResponse
 from tests.interop.broker_process import BrokerProcess, command
 from tests.interop.proton_peer import Peer
 from tests.spark.driver import Plan
+from tests.spark.session import MASTER
 from tests.support.ports import free_port
 
 MESSAGES: Final = 400
 BATCH: Final = 100
 SLICES: Final = 2
 RETURN_SECONDS: Final = 60
+ARRIVAL_SECONDS: Final = 120
+LOOK_SECONDS: Final = 0.2
 BROKER: Final = 'store = "sqlite:///store.db"\n'
 
 
@@ -59,25 +64,53 @@ class Scene:
         (folder / "broker").mkdir()
         self.broker = self._start()
         self._drivers = 0
-        with Peer(self.broker.url) as peer:
-            peer.opened()
-            sent = (Message(body=number, durable=True) for number in range(MESSAGES))
-            peer.fill("in", *sent)
+        self.fill(0, MESSAGES)
 
     def _start(self) -> BrokerProcess:
         folder = self.folder / "broker"
         serve = ["serve", "--port", str(self.port), "--config", str(folder / "broker.toml")]
         return BrokerProcess(folder, settings=self._settings, program=[*command(), *serve])
 
-    def restart_broker(self) -> None:
-        """Kill the broker without a warning, and start it on the store that it left."""
+    def restart_broker(self, *, away_s: float, meanwhile: Callable[[], None] | None = None) -> None:
+        """Kill the broker without a warning, and start it `away_s` seconds later on its store."""
         self.broker.kill()
+        if meanwhile is not None:
+            meanwhile()
+        pause(away_s)
         self.broker = self._start()
+
+    def fill(self, first: int, count: int) -> None:
+        """Add numbered messages to `in`."""
+        with Peer(self.broker.url) as peer:
+            peer.opened()
+            numbers = range(first, first + count)
+            peer.fill("in", *(Message(body=number, durable=True) for number in numbers))
+
+    def wait_for_sink(self, messages: int) -> None:
+        """Wait until `out` has that number of messages."""
+        deadline = time.monotonic() + ARRIVAL_SECONDS
+        while (arrived := self._arrived()) < messages:
+            assert time.monotonic() < deadline, f"{arrived} of {messages} have arrived"
+            pause(LOOK_SECONDS)
+
+    def _arrived(self) -> int:
+        """Return the number of messages in `out`, which the sink creates."""
+        listed = asked(self.broker.url, "QUERY", "org.amqp.management", "self", entityType="queue")
+        rows = [dict(zip(listed["attributeNames"], row, strict=True)) for row in listed["results"]]
+        return sum(int(row["messages"]) for row in rows if row["name"] == "out")
 
     def close(self) -> None:
         self.broker.kill()
 
-    def plan(self, fault: Mapping[str, str] | None = None, **options: str) -> Plan:
+    def plan(
+        self,
+        fault: Mapping[str, str] | None = None,
+        /,
+        *,
+        master: str = MASTER,
+        available_now: bool = True,
+        **options: str,
+    ) -> Plan:
         """Return the stream from `in` to `out`: a folder for each driver, one checkpoint."""
         self._drivers += 1
         url = self.broker.url
@@ -95,6 +128,8 @@ class Scene:
             checkpoint=str(self.folder / "checkpoint"),
             source=source,
             sink={"url": url, "address": "out"},
+            master=master,
+            available_now=available_now,
             fault=dict(fault or {}),
         )
 
@@ -129,13 +164,13 @@ class Scene:
                 seconds=RETURN_SECONDS,
             )
 
-    def count(self) -> Count:
-        """Return the counts of now; consume nothing."""
+    def count(self, sent: int = MESSAGES) -> Count:
+        """Return the counts of now, if `sent` messages were sent; consume nothing."""
         with Peer(self.broker.url) as peer:
             peer.opened()
-            numbers = Counter(browsed(peer, "out"))
+            numbers = Counter(browsed(peer, "out", 2 * sent))
         total = sum(numbers.values())
-        acked = MESSAGES - self.left("in")
+        acked = sent - self.left("in")
         return Count(
             acked=acked,
             sink=total,
@@ -149,11 +184,11 @@ class Scene:
         return sum(int(told[name]) for name in ("messages", "acquired", "held"))
 
 
-def asked(url: str, operation: str, kind: str, name: str) -> dict[str, Any]:
+def asked(url: str, operation: str, kind: str, name: str, **properties: str) -> dict[str, Any]:
     """Return the body of the broker's response to a management request."""
     connection = BlockingConnection(url, timeout=10)
     try:
-        words = {"operation": operation, "type": kind, "name": name}
+        words = {"operation": operation, "type": kind, "name": name, **properties}
         response: Any = SyncRequestResponse(connection, "$management").call(
             Message(properties=words)
         )
@@ -163,11 +198,16 @@ def asked(url: str, operation: str, kind: str, name: str) -> dict[str, Any]:
     return cast("dict[str, Any]", response.body)
 
 
-def browsed(peer: Peer, address: str) -> list[int]:
-    """Return the numbers of all messages of a queue, in order; the messages stay there."""
+def pause(seconds: float) -> None:
+    """Let other processes run."""
+    threading.Event().wait(seconds)
+
+
+def browsed(peer: Peer, address: str, most: int) -> list[int]:
+    """Return the numbers of a queue's messages, up to `most`, in order; the messages stay there."""
     receiver = peer.new_receiver(address)
     receiver.source.distribution_mode = Terminus.DIST_MODE_COPY
     peer.attach(receiver)
-    taken = peer.drain(receiver, credit=10 * MESSAGES)
+    taken = peer.drain(receiver, credit=most)
     peer.accept(*(delivery for delivery, _ in taken))
     return [int(str(message.body)) for _, message in taken]

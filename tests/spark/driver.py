@@ -33,7 +33,7 @@ NOTHING_TOLD: Final[dict[str, Any]] = {"event": "nothing"}
 
 @dataclass(frozen=True)
 class Plan:
-    """One streaming query over everything available, from the source into the sink, and its fault.
+    """One streaming query from the source into the sink, and its fault.
 
     `provider` is module:class of the data source that serves as both; it is registered here.
     """
@@ -44,6 +44,8 @@ class Plan:
     source: dict[str, str]
     sink: dict[str, str]
     master: str = session.MASTER
+    available_now: bool = True
+    """Whether the query ends when it has processed what is there; else it goes on for ever."""
     settings: dict[str, str] = field(default_factory=dict)
     fault: dict[str, str] = field(default_factory=dict)
 
@@ -61,13 +63,12 @@ def run(plan: Plan) -> str | None:
     if fault:
         fault["fault.pids"] = json.dumps(pids)
     rows = spark.readStream.format(source.name()).options(**plan.source, **fault).load()
-    query = (
+    writer = (
         rows.writeStream.format(source.name())
         .options(**plan.sink, **fault)
         .option("checkpointLocation", plan.checkpoint)
-        .trigger(availableNow=True)
-        .start()
     )
+    query = (writer.trigger(availableNow=True) if plan.available_now else writer).start()
     try:
         query.awaitTermination()
     except PySparkException as error:
@@ -128,6 +129,10 @@ class Driver:
         self._process.wait(timeout=ENDS_SECONDS)
         self._reader.join(timeout=ENDS_SECONDS)
         return self.error
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
 
     def started(self) -> list[int]:
         """Return the ids of its two processes, once they are known."""

@@ -138,6 +138,22 @@ def test_a_batch_that_is_written_again_replaces_itself(spark: SparkSession, tmp_
     assert not list(archive.staging.iterdir())
 
 
+@pytest.mark.requirement("PIP-60")
+def test_a_driver_killed_while_it_wrote_its_first_offset_may_begin_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark itself refuses such a checkpoint (`test_spark_behaviour`)."""
+    archive = Archive(tmp_path / "archive")
+    offsets = archive.checkpoint("events") / "offsets"
+    offsets.mkdir(parents=True)
+    for name in (".0.0b9d2a.tmp", "..0.0b9d2a.tmp.crc"):
+        (offsets / name).write_text("v1")
+    incoming = Incoming(spark, tmp_path / "incoming")
+    incoming.add(2)
+    assert [each.rows for each in incoming.archive(archive)] == [2]
+    assert not list(offsets.glob("*.tmp*"))
+
+
 @pytest.mark.requirement("PIP-62")
 def test_a_batch_that_may_be_written_again_is_not_compacted(
     spark: SparkSession, tmp_path: Path

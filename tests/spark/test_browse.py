@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.interop.broker_process import BrokerProcess
@@ -68,10 +69,19 @@ def test_conditions_are_judged_by_the_broker_where_that_is_wanted(
     assert found == sorted(f"ID:shown-{number}" for number in wanted)
 
 
-@pytest.mark.requirement("PIP-33")
-def test_a_queue_that_is_not_there_has_no_rows(spark: SparkSession, shown: BrokerProcess) -> None:
+@pytest.mark.requirement("PIP-49")
+def test_a_queue_that_is_not_there_is_told_or_created(
+    spark: SparkSession, shown: BrokerProcess, tmp_path: Path
+) -> None:
     options = {"url": shown.url, "address": "nobody.knows"}
-    assert spark.read.format("amqp").options(**options).load().count() == 0
+    told = r"option address: there is no queue nobody\.knows; .*createAddress=true"
+    with pytest.raises(PySparkException, match=told):
+        spark.read.format("amqp").options(**options).load().count()
+    with pytest.raises(PySparkException, match=told):
+        Stream(spark, tmp_path, options).run()
+    created = options | {"createAddress": "true"}
+    assert spark.read.format("amqp").options(**created).load().count() == 0
+    assert entity(shown.url, "queue", "nobody.knows")["messages"] == 0
 
 
 @pytest.mark.requirement("PIP-44")

@@ -97,18 +97,62 @@ def test_a_task_lost(place: str, action: str, scene: Scene, tell: dict[str, Coun
     assert tell["ended"] == WHOLE
 
 
-def test_a_broker_killed_between_batches(scene: Scene, tell: dict[str, Count]) -> None:
-    with running(scene.plan(scene.fault("asking", 2, "pause"))) as driver:
+@pytest.mark.requirement("PIP-55")
+@pytest.mark.parametrize(
+    ("place", "away_s"),
+    [
+        pytest.param("asking", 0, id="between batches", marks=ASKED_FOR),
+        pytest.param("reading", 1, id="before a task reads", marks=ASKED_FOR),
+        pytest.param("written", 3, id="with rows staged", marks=ASKED_FOR),
+        pytest.param("committing", 30, id="before the sink's commit", marks=ASKED_FOR),
+    ],
+)
+def test_a_broker_killed(place: str, away_s: float, scene: Scene, tell: dict[str, Count]) -> None:
+    """The query goes on by itself, though Spark repeats no task (`local[2]`)."""
+    plan = scene.plan(scene.fault(place, 2, "pause"), master="local[2]", **{"amqp.timeout": "60s"})
+    with running(plan) as driver:
         scene.wait_until_paused()
-        scene.restart_broker()
-        scene.let_go()
-        error = driver.wait()
-    tell["after it"] = scene.count()
-    if error is not None:
-        with running(scene.plan()) as driver:
-            assert driver.wait() is None
-    tell["restarted"] = scene.count()
-    assert tell["restarted"] == WHOLE
+        scene.restart_broker(away_s=away_s, meanwhile=scene.let_go)
+        assert driver.wait() is None
+    tell["ended"] = scene.count()
+    assert tell["ended"] == WHOLE
+
+
+MORE = 5600
+LATER = 100
+
+
+@pytest.mark.requirement("PIP-55")
+@pytest.mark.parametrize(
+    ("busy", "idle"),
+    [
+        pytest.param((1, 3), (1, 3), id="for seconds"),
+        pytest.param((30,), (30,), id="for half a minute", marks=ASKED_FOR),
+    ],
+)
+def test_a_query_goes_on_whenever_its_broker_was_away(
+    busy: tuple[int, ...], idle: tuple[int, ...], scene: Scene, tell: dict[str, Count]
+) -> None:
+    """One driver for all kills, and `local[2]`: a task that failed would end the query."""
+    scene.fill(MESSAGES, MORE)
+    sent = MESSAGES + MORE
+    plan = scene.plan(master="local[2]", available_now=False, **{"amqp.timeout": "60s"})
+    with running(plan) as driver:
+        for at, away_s in enumerate(busy):
+            scene.wait_for_sink(BATCH + at * 10 * BATCH)
+            scene.restart_broker(away_s=away_s)
+            assert scene.left("in") > 0
+        scene.wait_for_sink(sent)
+        tell["was busy"] = scene.count(sent)
+        for away_s in idle:
+            scene.restart_broker(away_s=away_s)
+            scene.fill(sent, LATER)
+            sent += LATER
+            scene.wait_for_sink(sent)
+        assert driver.running
+    tell["was idle"] = scene.count(sent)
+    assert (tell["was busy"].lost, tell["was busy"].duplicates) == (0, 0)
+    assert (tell["was idle"].sink, tell["was idle"].duplicates) == (sent, 0)
 
 
 def test_a_lease_that_runs_out_is_not_lost(scene: Scene, tell: dict[str, Count]) -> None:

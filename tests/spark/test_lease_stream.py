@@ -103,7 +103,8 @@ def test_what_is_done_is_settled_though_nothing_new_comes(
     spark: SparkSession, broker: BrokerProcess, tmp_path: Path
 ) -> None:
     """Spark itself would report the last batch only with the next one."""
-    stream = Stream(spark, tmp_path, {"url": broker.url, "address": "idle"})
+    options = {"url": broker.url, "address": "idle", "createAddress": "true"}
+    stream = Stream(spark, tmp_path, options)
     query = stream.start(available_now=False)
     try:
         for first in (0, 20):

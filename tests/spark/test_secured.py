@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,7 @@ from typing import Final
 import pytest
 from proton import Message
 from proton.utils import BlockingConnection
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
 from pyspark_amqp.jobs.archiving import Archiving
@@ -31,6 +32,8 @@ from tests.support.pipeline_site import (
 pytestmark = pytest.mark.requirement("SEC-09")
 
 COUNT: Final = 40
+AT_ONCE_S: Final = 20
+"""Seconds, most of them Spark's own, within which a refusal ends a query."""
 APP: Final = "engine"
 LOGGED: Final = '[[address]]\npattern = "orders*"\nevent_log = true\n'
 
@@ -118,6 +121,40 @@ def test_a_user_with_the_role_pipeline_alone_runs_every_job(
         replaying.run(spark, say, rate=None, skip=0, dry_run=False)
         again = spark.read.format("amqp").options(**by_both, address=f"{target}.{delivery}")
         assert again.load().count() == COUNT
+
+
+REFUSED: Final = [
+    pytest.param(
+        {"password": "wrong-canary"},
+        r"LoginError: no broker: amqps://.*the name or the password",
+        id="a wrong password",
+    ),
+    pytest.param(
+        {"username": "app", "password": APP},
+        "DeniedError: .*unauthorized|DeniedError: OPEN lease",
+        id="a missing right",
+    ),
+]
+
+
+@pytest.mark.requirement("PIP-56")
+@pytest.mark.parametrize(("changed", "told"), REFUSED)
+def test_a_stream_that_is_refused_ends_at_once(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    site: PipelineSite,
+    tmp_path: Path,
+    changed: dict[str, str],
+    told: str,
+) -> None:
+    fill(broker, "orders.refused")
+    options = site.by_password() | {"address": "orders.refused", "amqp.timeout": "10m"} | changed
+    rows = spark.readStream.format("amqp").options(**options).load()
+    begun = time.monotonic()
+    query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(StreamingQueryException, match=told):
+        query.awaitTermination(AT_ONCE_S)
+    assert time.monotonic() - begun < AT_ONCE_S
 
 
 LOG4J: Final = """

@@ -67,6 +67,25 @@ def starts(noted: list[toy.Call]) -> list[int]:
     return [call["start"]["at"] for call in noted]
 
 
+def test_a_first_offset_that_is_half_written_stops_every_start_until_it_is_deleted(
+    toys: Toys,
+) -> None:
+    """Only this file is in the way: the documentation says to delete it, and nothing else."""
+    half = toys.checkpoint / "offsets" / ".0.0b9d2a.tmp"
+    half.parent.mkdir(parents=True)
+    half.write_text("v1")
+    for _ in range(2):
+        with pytest.raises(PySparkException, match="STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY"):
+            toys.into_toy(10)
+    half.unlink()
+    toys.into_toy(10)
+    assert toys.noted("commit") == []
+    later = half.with_name(".1.0b9d2a.tmp")
+    later.write_text("v1")
+    toys.into_toy(20)
+    assert starts(toys.noted("latestOffset"))[-1] == 20
+
+
 def test_a_batch_ends_in_the_commit_log_before_the_next_is_asked_for(
     three_batches: Toys,
 ) -> None:

@@ -26,6 +26,28 @@ def test_a_query_has_begun_when_it_knows_where_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("PIP-60")
+@pytest.mark.parametrize(
+    ("names", "left"),
+    [
+        ([".0.u.tmp", "..0.u.tmp.crc", ".0.crc"], []),
+        (["0", ".0.crc", ".1.u.tmp"], [".0.crc", ".1.u.tmp", "0"]),
+        ([], []),
+    ],
+)
+def test_only_a_query_without_progress_is_cleared(
+    tmp_path: Path, names: list[str], left: list[str]
+) -> None:
+    archive = Archive(tmp_path)
+    archive.clear_first_offset("events")
+    offsets = archive.checkpoint("events") / "offsets"
+    offsets.mkdir(parents=True)
+    for name in names:
+        (offsets / name).touch()
+    archive.clear_first_offset("events")
+    assert sorted(path.name for path in offsets.iterdir()) == left
+
+
+@pytest.mark.requirement("PIP-60")
 def test_a_query_is_of_one_job_at_a_time(tmp_path: Path) -> None:
     one, other = Archive(tmp_path), Archive(tmp_path)
     with one.reserved("events-1", EVENTS), one.reserved("messages-1", MESSAGES):

@@ -13,7 +13,8 @@ from broker import Broker
 from pyspark_amqp.errors import BrokerError
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import Options, read_options
-from pyspark_amqp.sink.writer import SinkBatchWriter, SinkCommit, Task, Writing
+from pyspark_amqp.sink.sending import Task
+from pyspark_amqp.sink.writer import SinkBatchWriter, SinkCommit, Writing
 from pyspark_amqp.wire.broker_client import Management, opened
 
 JOB: Final = "a-query"

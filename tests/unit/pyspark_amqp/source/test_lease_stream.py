@@ -41,6 +41,10 @@ def test_a_subscription_that_is_not_there_is_no_lost_lease(broker: Broker) -> No
 def test_a_queue_that_is_not_there_is_no_lost_lease() -> None:
     with Broker(address=[{"pattern": "nowhere", "auto_create": False}]) as strict:
         stream = LeaseStreamReader(options(strict, address="nowhere"), ["position"])
+        with pytest.raises(BrokerError, match=r"there is no queue nowhere; .*createAddress=true"):
+            stream.latestOffset(stream.initialOffset(), FEW)
+        asked = options(strict, address="nowhere", createAddress="true")
+        stream = LeaseStreamReader(asked, ["position"])
         with pytest.raises(BrokerError, match=r"^OPEN lease: .*nowhere"):
             stream.latestOffset(stream.initialOffset(), FEW)
 

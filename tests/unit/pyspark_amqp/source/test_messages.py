@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
 
+from broker import Broker
 from broker.amqp.types import Int, Map, Symbol, Timestamp
 from pyspark_amqp.option_kinds import Position
-from pyspark_amqp.source.messages import Place, Range, part_of_queue, slice_of_lease
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import Options, read_options
+from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS
+from pyspark_amqp.rows.decoding import told_of
+from pyspark_amqp.source import events
+from pyspark_amqp.source.lease import Lease
+from pyspark_amqp.source.messages import (
+    BYTES_MAX,
+    Part,
+    Place,
+    Range,
+    YieldedPositions,
+    part_of_queue,
+    rows,
+    slice_of_lease,
+)
+from pyspark_amqp.wire.broker_client import opened
 from pyspark_amqp.wire.consuming import unwrapped
 from tests.support.jms import DELIVERY_ANNOTATIONS, HEADER, VALUE, joined
+from tests.unit.pyspark_amqp.losing import losing
+from tests.unit.pyspark_amqp.sending import message, send
 
 OPEN: Final = Position()
 TOLD: Final = Map(
@@ -86,3 +106,80 @@ def test_both_ways_are_told_the_same_of_a_part() -> None:
     held = slice_of_lease("l", 2, 3, 1)
     assert held.arguments == {"lease": "l", "fencing_token": 2, "batch": 3, "slice": 1}
     assert held.needed_filters == list(held.filters()) == ["lease-slice"]
+
+
+# -- over lost connections
+
+COUNT: Final = 900
+ORDERS: Final = Place("orders")
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    address = [{"pattern": "orders", "event_log": True}]
+    with Broker(http={"port": 0}, address=address) as running:
+        send(running.url, "orders", [message(at) for at in range(COUNT)])
+        yield running
+
+
+def positions(options: Options, part: Part) -> list[int]:
+    found = rows(options, ["position"], ORDERS, part)
+    return [position for batch in found for position in batch.column("position").to_pylist()]
+
+
+@pytest.mark.requirement("PIP-55")
+@pytest.mark.parametrize("option", ["url", "managementUrl"])
+@pytest.mark.parametrize("what", ["a queue", "a slice of a lease"])
+def test_messages_that_were_read_are_not_read_again(broker: Broker, option: str, what: str) -> None:
+    given = {"url": broker.url, "address": "orders"}
+    asked = read_options(given, Use.STREAM)
+    lease = Lease(asked, f"{option} {what}", ORDERS)
+    part = part_of_queue(ORDERS, 0, 1, selector=None, until_ms=0)
+    if what == "a slice of a lease":
+        made = lease.acquire(1, max_messages=COUNT, max_bytes=0, until_ms=0, wait_ms=0)
+        part = slice_of_lease(
+            lease.name, lease.fencing_token, 1, made.slices.index(max(made.slices))
+        )
+    before = positions(asked, part)
+    direct = broker.url if option == "url" else broker.http_url
+    with losing(direct, 2, cut_at=3 * BYTES_MAX) as (url, proxy):
+        found = positions(read_options({**given, option: url}, Use.STREAM), part)
+        assert proxy.cuts == 0
+    assert found == before
+    assert len(found) == len(set(found)) > COUNT // 5
+    with opened(asked) as management:
+        management.ask("RELEASE", "lease", lease.name)
+    lease.close()
+
+
+@pytest.mark.requirement("PIP-55")
+@pytest.mark.parametrize("option", ["url", "managementUrl"])
+def test_rows_of_the_event_log_that_were_read_are_not_read_again(
+    broker: Broker, option: str
+) -> None:
+    given = {"url": broker.url, "mode": "events"}
+    direct = broker.url if option == "url" else broker.http_url
+    with losing(direct, 2) as (url, proxy):
+        asked = read_options({**given, option: url}, Use.STREAM)
+        _, last = events.bounds(asked)
+        found = [
+            number
+            for batch in events.rows(asked, list(EVENT_LOG_COLUMNS), 0, last)
+            for number in batch.column("id").to_pylist()
+        ]
+        assert proxy.cuts == 0
+    assert found == list(range(1, last + 1))
+    assert last >= COUNT
+
+
+@pytest.mark.requirement("PIP-55")
+def test_messages_without_positions_are_not_read_twice() -> None:
+    """Another broker tells no positions, so there is no way to know which ones were yielded."""
+    told = told_of([b"", b""], positions=[1, None], enqueued_us=[None, None])
+    yielded = YieldedPositions()
+    yielded.add(told.slice(0, 1))
+    assert not yielded.are_unknown
+    yielded.is_repeating = True
+    assert yielded.without(told).column("position").to_pylist() == [None]
+    yielded.add(told)
+    assert yielded.are_unknown

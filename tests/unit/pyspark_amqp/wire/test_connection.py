@@ -14,7 +14,7 @@ from cproton import retained_count
 from proton import Endpoint, Transport
 
 from broker import Broker
-from pyspark_amqp.errors import BrokerError, GoneError, UnreachableError
+from pyspark_amqp.errors import BrokerError, GoneError, LoginError, UnreachableError
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import Options, read_options
 from pyspark_amqp.wire.broker_client import opened
@@ -119,7 +119,7 @@ def test_a_server_that_says_nothing_is_no_broker() -> None:
 def test_who_is_not_let_in_is_told_at_once() -> None:
     with Broker(users={"ann": "secret"}) as strict:
         begun = time.monotonic()
-        with pytest.raises(UnreachableError, match=r"Authentication failed \[mech=none\]"):
+        with pytest.raises(LoginError, match=r"Authentication failed \[mech=none\]"):
             connect(options(strict.url, saslMechanism="ANONYMOUS"))
         assert time.monotonic() - begun < DIAL_S / 2
 
