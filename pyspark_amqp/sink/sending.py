@@ -94,7 +94,7 @@ class TaskSender:
     def _attempt(self, batch: pa.RecordBatch, progress: _Progress) -> None:
         properties = None if self._stage is None else self._stage.properties()
         with connected(self._options) as connection:
-            links = _Links(connection, properties)
+            links = _AddressLinks(connection, properties)
             try:
                 for message in progress.unconfirmed(self._maker.messages(batch)):
                     links.send(message.address, message.data)
@@ -155,7 +155,7 @@ class _Progress:
 
 
 @final
-class _Links:
+class _AddressLinks:
     """A connection with a link for each address to which messages are sent."""
 
     def __init__(self, connection: Connection, properties: Mapping[str, object] | None) -> None:

@@ -126,14 +126,18 @@ def _streamed(options: Options, behind: int, until: int) -> Iterator[pa.RecordBa
     while True:
         try:
             for batch in http_client.batches(options, "/arrow/events", {"behind": behind, **asked}):
-                if batch.num_rows:
-                    behind = int(batch.column("id")[-1].as_py())
+                behind = _last_id(batch, behind)
                 yield batch
                 patience.renew()
         except TransientError as error:
             patience.pause(error)
         else:
             return
+
+
+def _last_id(batch: pa.RecordBatch, behind: int) -> int:
+    """Return the id of the last row, or `behind` if there is none."""
+    return int(batch.column("id")[-1].as_py()) if batch.num_rows else behind
 
 
 def _asked(

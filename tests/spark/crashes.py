@@ -27,7 +27,7 @@ MESSAGES: Final = 400
 BATCH: Final = 100
 SLICES: Final = 2
 RETURN_SECONDS: Final = 60
-ARRIVAL_SECONDS: Final = 120
+ARRIVAL_SECONDS: Final = 240
 LOOK_SECONDS: Final = 0.2
 BROKER: Final = 'store = "sqlite:///store.db"\n'
 
@@ -109,6 +109,7 @@ class Scene:
         *,
         master: str = MASTER,
         available_now: bool = True,
+        timeout: str = "10s",
         **options: str,
     ) -> Plan:
         """Return the stream from `in` to `out`: a folder for each driver, one checkpoint."""
@@ -119,7 +120,7 @@ class Scene:
             "address": "in",
             "maxMessagesPerTrigger": str(BATCH),
             "numPartitions": str(SLICES),
-            "amqp.timeout": "10s",
+            "amqp.timeout": timeout,
             **options,
         }
         return Plan(
@@ -127,7 +128,7 @@ class Scene:
             folder=str(self.folder / f"driver-{self._drivers}"),
             checkpoint=str(self.folder / "checkpoint"),
             source=source,
-            sink={"url": url, "address": "out"},
+            sink={"url": url, "address": "out", "amqp.timeout": timeout},
             master=master,
             available_now=available_now,
             fault=dict(fault or {}),

@@ -109,7 +109,7 @@ def test_a_task_lost(place: str, action: str, scene: Scene, tell: dict[str, Coun
 )
 def test_a_broker_killed(place: str, away_s: float, scene: Scene, tell: dict[str, Count]) -> None:
     """The query goes on by itself, though Spark repeats no task (`local[2]`)."""
-    plan = scene.plan(scene.fault(place, 2, "pause"), master="local[2]", **{"amqp.timeout": "60s"})
+    plan = scene.plan(scene.fault(place, 2, "pause"), master="local[2]", timeout="60s")
     with running(plan) as driver:
         scene.wait_until_paused()
         scene.restart_broker(away_s=away_s, meanwhile=scene.let_go)
@@ -118,8 +118,9 @@ def test_a_broker_killed(place: str, away_s: float, scene: Scene, tell: dict[str
     assert tell["ended"] == WHOLE
 
 
-MORE = 5600
+MORE = 3600
 LATER = 100
+LARGE_BATCH = 400
 
 
 @pytest.mark.requirement("PIP-55")
@@ -136,10 +137,15 @@ def test_a_query_goes_on_whenever_its_broker_was_away(
     """One driver for all kills, and `local[2]`: a task that failed would end the query."""
     scene.fill(MESSAGES, MORE)
     sent = MESSAGES + MORE
-    plan = scene.plan(master="local[2]", available_now=False, **{"amqp.timeout": "60s"})
+    plan = scene.plan(
+        master="local[2]",
+        available_now=False,
+        timeout="60s",
+        maxMessagesPerTrigger=str(LARGE_BATCH),
+    )
     with running(plan) as driver:
         for at, away_s in enumerate(busy):
-            scene.wait_for_sink(BATCH + at * 10 * BATCH)
+            scene.wait_for_sink((1 + 4 * at) * LARGE_BATCH)
             scene.restart_broker(away_s=away_s)
             assert scene.left("in") > 0
         scene.wait_for_sink(sent)

@@ -39,7 +39,7 @@ def test_a_queue_that_does_not_exist_is_an_error_and_is_not_created(broker: Brok
     for look in (place_of, subscribed):
         with pytest.raises(BrokerError, match=told) as raised:
             look(asked)
-        # that would mean a lost lease
+        # a GoneError would mean a lost lease
         assert not isinstance(raised.value, GoneError)
     with opened(asked) as management:
         assert not management.knows("queue", "odrers")

@@ -1,4 +1,4 @@
-"""Which failures another attempt could mend, and which end a query at once."""
+"""Failures that another attempt could mend, and failures that end a query at once."""
 
 from __future__ import annotations
 
