@@ -230,10 +230,17 @@ def _by_http(options: Options, place: Place, part: Part) -> Iterator[pa.RecordBa
 
 def _by_amqp(options: Options, place: Place, part: Part) -> Iterator[pa.RecordBatch]:
     from pyspark_amqp.wire.connection import connected
-    from pyspark_amqp.wire.consuming import copied
+    from pyspark_amqp.wire.consuming import EXISTING_NODE, copied
 
+    creates = part.browse is None or options.is_set("createAddress")
     with connected(options) as connection:
-        found = copied(connection, place.source, part.filters(), needed=part.needed_filters)
+        found = copied(
+            connection,
+            place.source,
+            part.filters(),
+            needed=part.needed_filters,
+            capabilities=() if creates else (EXISTING_NODE,),
+        )
         for some in _gathered(found):
             yield told_of(
                 [each.data for each in some],

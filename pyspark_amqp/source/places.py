@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote
 
-from proton import Data, Terminus
+from proton import Terminus
 
 from pyspark_amqp.errors import (
     BrokerError,
@@ -18,6 +18,7 @@ from pyspark_amqp.options import Options
 from pyspark_amqp.source.messages import Place
 from pyspark_amqp.wire.broker_client import opened
 from pyspark_amqp.wire.connection import Connection, connected
+from pyspark_amqp.wire.consuming import request
 from pyspark_amqp.wire.patience import Patience
 
 SHARED_DURABLE: Final = ("topic", "shared", "global")
@@ -51,10 +52,10 @@ def place_of(options: Options) -> Place:
 
 
 def _check_queue(options: Options, address: str) -> None:
-    """Raise BrokerError if there is no queue `address`: reading it would create it.
+    """Raise BrokerError if there is no queue `address`: a lease would create it.
 
-    Other brokers than this project's cannot be asked, nor by users who lack the right to view it;
-    they decide when it is read.
+    If the broker cannot be asked, because it is another one than this project's or because the user
+    may read the queue but not view it, a browse still finds out (EXISTING_NODE).
     """
     with opened(options) as broker:
         try:
@@ -114,12 +115,7 @@ def _attach(connection: Connection, topic: str, name: str) -> None:
     link = connection.receiver(topic, f"{name}|global")
     link.source.durability = Terminus.DELIVERIES
     link.source.expiry_policy = Terminus.EXPIRE_NEVER
-    capabilities = link.source.capabilities
-    capabilities.put_array(False, Data.SYMBOL)
-    capabilities.enter()
-    for capability in SHARED_DURABLE:
-        capabilities.put_symbol(capability)
-    capabilities.exit()
+    request(link, SHARED_DURABLE)
     connection.attach(link)
     # closing the link would end the subscription
     link.detach()

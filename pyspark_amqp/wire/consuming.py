@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
-from proton import Described, Link, Receiver, Terminus, int32, symbol
+from proton import Data, Described, Link, Receiver, Terminus, int32, symbol
 
 from broker.amqp.decode import descriptor_at, open_compound, skip, take_value
 from broker.amqp.descriptors import HEADER
@@ -32,6 +32,9 @@ DELIVERY_ANNOTATIONS: Final = 0x71
 POSITION: Final = "x-opt-position"
 ENQUEUED: Final = "x-opt-enqueued-time"
 MESSAGE_FORMAT: Final = "x-opt-message-format"
+
+EXISTING_NODE: Final = "jms-broker:existing-node"
+"""Capability of a source: the broker refuses the link if its node does not exist."""
 
 CREDIT: Final = 2000
 """Messages that the broker may send ahead to a reader."""
@@ -94,13 +97,16 @@ def copied(
     filters: Mapping[str, Described],
     *,
     needed: Sequence[str],
+    capabilities: Sequence[str] = (),
 ) -> Iterator[bytes]:
     """Yield all messages that the broker shows at `address`, encoded, in order; they stay there.
 
     `filters` are described values by their keys, as `browse_slice` returns them. Raise BrokerError
-    if the broker does not know one that is `needed`: it would show other messages, too.
+    if the broker does not know one that is `needed`: it would show other messages, too. The source
+    requests `capabilities`.
     """
     link = connection.receiver(address)
+    request(link, capabilities)
     link.source.distribution_mode = Terminus.DIST_MODE_COPY
     link.source.filter.put_dict({symbol(key): told for key, told in filters.items()})
     consumer = Consumer(connection, link)
@@ -123,6 +129,18 @@ def copied(
             came += len(messages)
             yield from messages
     link.close()
+
+
+def request(link: Receiver, capabilities: Sequence[str]) -> None:
+    """Let the source of `link`, not yet attached, request `capabilities`."""
+    if not capabilities:
+        return
+    data = link.source.capabilities
+    data.put_array(False, Data.SYMBOL)
+    data.enter()
+    for capability in capabilities:
+        data.put_symbol(capability)
+    data.exit()
 
 
 def _filters_of(link: Link) -> frozenset[str]:

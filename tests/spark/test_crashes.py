@@ -118,7 +118,7 @@ def test_a_broker_killed(place: str, away_s: float, scene: Scene, tell: dict[str
     assert tell["ended"] == WHOLE
 
 
-MORE = 3600
+MORE = 1600
 LATER = 100
 LARGE_BATCH = 400
 
@@ -145,7 +145,7 @@ def test_a_query_goes_on_whenever_its_broker_was_away(
     )
     with running(plan) as driver:
         for at, away_s in enumerate(busy):
-            scene.wait_for_sink((1 + 4 * at) * LARGE_BATCH)
+            scene.wait_for_sink((1 + 2 * at) * LARGE_BATCH)
             scene.restart_broker(away_s=away_s)
             assert scene.left("in") > 0
         scene.wait_for_sink(sent)
