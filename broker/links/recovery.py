@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from mypy_extensions import i64
+
 from broker.amqp.terminus import filter_from
 from broker.links.filters import in_force
 from broker.links.leased import LeasedMessages
@@ -38,12 +40,14 @@ class Recovery:
     messages are loaded; for all others, only their places are noted. A message up to the position
     of `deliveries` may have been delivered, and is marked so (RCV-08): an alarm that may be false,
     but is never missing. Nothing counts towards the redelivery limit. Leased messages are never
-    offered to other consumers.
+    offered to other consumers. They have no mark, since their batches have their delivery counts;
+    if a batch is damaged, any message of its queue may have been delivered.
     """
 
     def __init__(self, router: Router, batch: Batch) -> None:
         self._router: Final = router
         self._suspected: Final[list[Queue]] = []
+        self._leased_unknown: Final[list[Queue]] = []
         self._batch: Final = batch
         self._queues: Final[dict[str, Queue]] = {}
         self._scheduled: Final[list[int]] = []
@@ -81,6 +85,8 @@ class Recovery:
         for lease in stored.leases:
             self._leased.lease(lease, self._queue(lease.queue))
         for name in stored.damaged:
+            if name in leases.named:
+                self._leased_unknown.append(leases.named[name].queue)
             self._leased.damaged(name)
         for lease_batch in stored.batches:
             self._leased.lease_batch(lease_batch)
@@ -174,6 +180,17 @@ class Recovery:
         for queue in self._suspected:
             if queue.contents() == 0:
                 queue.persistence.restore(NOWHERE)  # it is empty: its positions begin anew
+        for queue in self._leased_unknown:
+            self._suspect_all(queue)
+
+    def _suspect_all(self, queue: Queue) -> None:
+        """Treat all messages that `queue` has now as possibly delivered, also after a next kill."""
+        behind: i64 = 0
+        for backlog in queue.backlogs.by_priority:
+            if backlog is not None:
+                behind = max(behind, backlog.next_position)
+        self._batch.mark_delivered(queue.persistence.stored_as, behind * 10 + 9)
+        queue.persistence.restore(behind * 10 + 9)
 
 
 def _position(stored: StoredMessage) -> int:

@@ -13,14 +13,14 @@ from librt.strings import BytesWriter
 from broker.amqp.encode import put_value
 from broker.amqp.sections import put_header
 from broker.amqp.terminus import COPY, Source, SourceFilter
-from broker.amqp.types import Described, Map, Symbol
+from broker.amqp.types import Described, Map, Symbol, UInt
 from broker.links.slices import LEASE_SLICE
 from tests.faults.asking import Asking
 from tests.faults.client import Client
 from tests.faults.links import Delivery, Lost, is_accepted
 from tests.faults.plan import Plan, Report
 from tests.faults.server import Server
-from tests.support.frames import body_of
+from tests.support.frames import body_of, header_of
 from tests.support.management import Reply
 from tests.support.routing import encoded
 
@@ -106,13 +106,24 @@ async def read_slice(
 
 
 async def read(client: Client, driver: Driver, batch_number: int, report: Report) -> None:
-    """Read a whole batch; report a problem if it differs from an earlier reading."""
+    """Read a whole batch; report a problem if it differs from an earlier reading.
+
+    No other consumer has its messages, and the lease never expires: all have delivery-count 0.
+    """
     found: Slices = []
     for index in range(SLICES):
         deliveries = await read_slice(client, driver, batch_number, index)
         found.append([delivery.payload for delivery in deliveries])
+    counts = {count_in(payload) for part in found for payload in part}
+    report.check(counts <= {0}, f"F29: batch {batch_number} has the delivery-counts {counts}")
     before = driver.read.setdefault(batch_number, found)
     report.check(before == found, f"F29: batch {batch_number} is not as it was")
+
+
+def count_in(payload: bytes) -> int:
+    """Return the delivery-count in the header of a message."""
+    count = header_of(payload)[4]
+    return count.value if isinstance(count, UInt) else 0
 
 
 def acquire_of(driver: Driver, batch_number: int) -> dict[str, object]:

@@ -5,6 +5,9 @@ message is delivered unless the store knows that it may have been: after a kill 
 otherwise not say that it is redelivered (RCV-08). To write that for each message would cost as much
 as to write the message; so the store has, for each queue, a delivered mark: the position up to
 which any message may have been delivered. It is raised in blocks, ahead of need.
+
+A lease needs no mark: the store has each of its batches, with delivery counts, before a client can
+read one. So messages that only leases acquire raise none.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ class CommitGate:
     def bar(self, entry: QueueEntry, batch: Batch, *, is_consumed: bool) -> None:
         """Keep the new `entry` back until its commit, and if possible for no later one.
 
-        `is_consumed`: the queue has consumers.
+        `is_consumed`: the queue has consumers other than leases.
         """
         if self.open_up_to == EVERY:
             self.open_up_to = entry.stored_number - 1
@@ -63,16 +66,16 @@ class CommitGate:
         if is_consumed and entry.position + AHEAD > self._noted:
             self._advance(entry, batch)  # one commit then has the mark, too
 
-    def admit(self, entry: QueueEntry, batch: Batch) -> bool:
+    def admit(self, entry: QueueEntry, batch: Batch, *, is_leased: bool) -> bool:
         """Let the stored `entry` pass if it may be delivered now; return whether it may.
 
-        If not, close the gate until a commit wakes its queue.
+        If not, close the gate until a commit wakes its queue. `is_leased`: a lease acquires it.
         """
         if entry.stored_number > self.open_up_to:
             self.is_closed = True
             return False
-        if entry.is_volatile:
-            return True  # no start brings it back, so it needs no mark
+        if entry.is_volatile or is_leased:
+            return True  # no start brings it back, or the store has who acquired it
         return entry.position <= self._passes_up_to or self._advance_if_due(entry, batch)
 
     def _advance_if_due(self, entry: QueueEntry, batch: Batch) -> bool:

@@ -242,7 +242,9 @@ class QueueDelivery:
                 if entry is None:
                     priority -= 1
                     continue
-            if entry.stored_number != NOT_STORED and not self._persistence.admit(entry, batch):
+            if entry.stored_number != NOT_STORED and not self._persistence.admit(
+                entry, batch, is_leased=consumer.leases
+            ):
                 return None
             if entry.message.expires_at_ms != NEVER and state.expire(entry, backlog, batch):
                 if state.holds_too_much():

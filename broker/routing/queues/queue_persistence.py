@@ -88,7 +88,7 @@ class QueuePersistence:
         if batch.scope == DISCHARGE or self._defers:
             gate = self._gate_in_force()
             if gate is not None:
-                gate.bar(entry, batch, is_consumed=bool(self._consumers))
+                gate.bar(entry, batch, is_consumed=self._is_consumed())
             batch.is_urgent = True
             return
         ack_latency = self.ack_latency
@@ -105,6 +105,13 @@ class QueuePersistence:
         if not ack_latency.is_prompt:
             batch.is_urgent = True
         self._narrow(ack_latency)
+
+    def _is_consumed(self) -> bool:
+        """Return whether the queue has a consumer other than leases."""
+        for consumer in self._consumers:  # noqa: SIM110 - generators are slow here
+            if not consumer.leases:
+                return True
+        return False
 
     def _narrow(self, ack_latency: AckLatency) -> None:
         """Have producers give back credit that exceeds their window, if it has become smaller."""
@@ -131,10 +138,13 @@ class QueuePersistence:
 
     # -- out
 
-    def admit(self, entry: QueueEntry, batch: Batch) -> bool:
-        """Let the stored `entry` pass the gate if it may be delivered now; return whether so."""
+    def admit(self, entry: QueueEntry, batch: Batch, *, is_leased: bool) -> bool:
+        """Let the stored `entry` pass the gate if it may be delivered now; return whether so.
+
+        `is_leased`: a lease is about to acquire it.
+        """
         gate = self._gate_in_force()
-        return gate is None or gate.admit(entry, batch)
+        return gate is None or gate.admit(entry, batch, is_leased=is_leased)
 
     def is_closed(self) -> bool:
         """Return whether an entry was kept back since the last commit."""

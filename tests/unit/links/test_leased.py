@@ -3,7 +3,7 @@
 import pytest
 
 from broker.links.leased import LeasedMessages
-from storage.leases import StoredLease, StoredLeaseBatch
+from storage.leases import StoredLease, StoredLeaseBatch, StoredLeases
 from tests.support.leases import HOUR_MS, acquire, opened
 from tests.support.notices import notice_texts
 from tests.support.routing import Routing, bodies, counts, encoded, new_message
@@ -102,6 +102,17 @@ def test_a_delivery_count_is_what_it_was_though_the_broker_was_killed() -> None:
     assert entry.delivery_count == 0, "a slice is read as it was, any number of times"
     (other,) = new.consumer(new.queue(), 1).entries
     assert other.delivery_count == 1
+
+
+def test_if_a_batch_is_damaged_any_message_may_have_been_delivered() -> None:
+    old = Routing()
+    put(old, 1, 2)
+    acquire(old, opened(old), max_messages=1)
+    damaged = StoredLeases([stored_lease("l")], [], fencing_token=5, damaged=["l"])
+    new = restarted(old, leases=damaged)
+    entries = new.consumer(new.queue(), 2).entries
+    assert [entry.delivery_count for entry in entries] == [1, 1]
+    assert new.batch.delivered == {"q": 29}, "after the next kill, too"
 
 
 def test_a_group_goes_on_being_its_own() -> None:

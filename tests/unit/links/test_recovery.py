@@ -10,6 +10,7 @@ from broker.links.recovery import Recovery
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.queue import Queue
+from storage.leases import StoredLeases
 from storage.records import StoredSubscription
 from tests.support.routing import Routing, bodies, new_message
 
@@ -30,11 +31,16 @@ def put(routing: Routing, *numbers: int, priority: int = 4, deliver_at_ms: int =
 
 
 def restarted(
-    old: Routing, *, delivered: int | None = None, policy: AddressPolicy | None = None
+    old: Routing,
+    *,
+    delivered: int | None = None,
+    leases: StoredLeases | None = None,
+    policy: AddressPolicy | None = None,
 ) -> Routing:
     """Return a router built from the store of `old`; its clock continues from the old one's.
 
-    `delivered` is the stored delivered mark of the queue `q`, None if there is none.
+    `delivered` is the stored delivered mark of the queue `q`, None if there is none. `leases`
+    replace those of the store.
     """
     old.commit()
     new = Routing(store=old.store, policy=policy)
@@ -46,7 +52,7 @@ def restarted(
     for subscription in asyncio.run(old.store.subscriptions()):
         recovery.subscription(subscription)
     recovery.deliveries(positions)
-    recovery.leases(asyncio.run(old.store.leases()))
+    recovery.leases(leases or asyncio.run(old.store.leases()))
     for stored_id in asyncio.run(old.store.ids(0)):
         recovery.remembered_id(stored_id)
     recovery.places(asyncio.run(old.store.places(0)))

@@ -9,7 +9,8 @@ from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.commit_gate import AHEAD, BLOCK
 from broker.routing.queues.queue import Queue
-from storage.batch import Batch
+from storage.batch import DISCHARGE, Batch
+from tests.support.leases import acquire, ask, opened
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, new_message
 
@@ -151,9 +152,37 @@ def test_a_message_far_behind_the_others_waits_for_its_own_raise() -> None:
     marked.send(2 * int(BLOCK))
     marked.commit_all()
     last = entries(marked.q)[-1]
-    assert not marked.q.persistence.admit(last, marked.batch)
+    assert not marked.q.persistence.admit(last, marked.batch, is_leased=False)
     marked.commit_all()
-    assert marked.q.persistence.admit(last, marked.batch)
+    assert marked.q.persistence.admit(last, marked.batch, is_leased=False)
+
+
+def test_messages_that_only_leases_acquire_raise_nothing() -> None:
+    """The store has their batches, so a kill leaves no doubt about the others."""
+    marked = Marked()
+    marked.send(3)
+    marked.commit_all()
+    lease = opened(marked, marked.q)
+    assert acquire(marked, lease, max_messages=2) == [b"0", b"1"]
+    marked.q.put(new_message(b"3", durable=True), marked.batch)
+    marked.commit_all()
+    assert marked.known == {}
+    marked.let_read(10)
+    assert (marked.reader.taken, marked.batch.delivered) == ([], {"q": place(BLOCK + 2)})
+    marked.commit_all()
+    assert marked.reader.taken == [b"2", b"3"]
+
+
+def test_a_lease_waits_for_commits_as_any_consumer() -> None:
+    marked = Marked()
+    lease = opened(marked, marked.q)
+    marked.batch.scope = DISCHARGE
+    marked.send()
+    asked = ask(marked, lease, wait_ms=1000)
+    marked.pump()
+    assert (asked.batches, marked.batch.delivered) == ([], {})
+    marked.written(marked.turn())
+    assert [None if found is None else len(found.entries) for found in asked.batches] == [1]
 
 
 def entries(queue: Queue) -> list[QueueEntry]:
