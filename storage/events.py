@@ -49,7 +49,9 @@ ADDRESS: Final = 4
 class Trim:
     """Rows to remove: of the oldest `step` ids, those older than `before_us` or below id `floor`.
 
-    `before_us` is wall time in µs. The newest row always stays: its id is the last one given.
+    `before_us` is wall time in µs. Removal ends at the first row that stays, so that the ids of the
+    others have no gap even if the wall clock was set back. The newest row always stays: its id is
+    the last one given.
     """
 
     def __init__(self, *, before_us: i64, floor: i64, step: i64) -> None:

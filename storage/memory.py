@@ -1,5 +1,6 @@
 """A store that lasts as long as its process: the reference implementation of `storage.api`."""
 
+from itertools import takewhile
 from typing import Final, final
 
 from storage.api import ContentError, Store
@@ -143,8 +144,8 @@ class MemoryStore(Store):
             return
         upto = self._events[0][ID] + trim.step
         # the newest row always stays: its id is the last one given
-        kept = [row for row in self._events[:-1] if row[ID] >= upto or not trim.takes(row)]
-        self._events[:-1] = kept
+        taken = takewhile(lambda row: row[ID] < upto and trim.takes(row), self._events[:-1])
+        del self._events[: sum(1 for _ in taken)]
 
     def _change_stages(self, changes: StageChanges) -> None:
         for number in changes.removed:

@@ -31,7 +31,7 @@ from broker.routing.entries.reports import Reports
 from broker.routing.errors import LimitReached, RoutingError
 from broker.routing.queues import queue_limits
 from broker.routing.queues.held_entries import HeldEntries
-from broker.routing.queues.message_events import DEAD_LETTERED, PURGED, depart, shown
+from broker.routing.queues.message_events import DEAD_LETTERED, PURGED, depart, moved_to, shown
 from broker.routing.queues.message_events import EXPIRED as EXPIRED_KIND
 from broker.routing.queues.node import QUEUE
 from broker.routing.queues.node_context import Mover
@@ -108,9 +108,9 @@ class Moves(TimerCallback, Mover):
         entry.queue.forget(entry, batch)
         if cause is EXPIRED:
             stats.expired += 1
-            depart(entry, EXPIRED_KIND, batch)
+            depart(entry, EXPIRED_KIND, batch, reason=moved_to(target))
         else:
-            depart(entry, DEAD_LETTERED, batch, reason=cause.reason)
+            depart(entry, DEAD_LETTERED, batch, reason=moved_to(target, cause.reason))
         if target is None:
             self._discard(entry, cause, batch)
             return

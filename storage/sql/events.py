@@ -18,7 +18,6 @@ from sqlalchemy import (
     func,
     insert,
     literal_column,
-    or_,
     select,
 )
 from sqlalchemy.sql.expression import ClauseElement
@@ -41,16 +40,27 @@ SCAN_MAX: Final = 20_000
 INSERT: Final = insert(EVENT)
 """Parameters: the columns of EVENT, in their order."""
 
-TRIM: Final = delete(EVENT).where(
-    EVENT.c.id < select(func.min(EVENT.c.id)).scalar_subquery() + bindparam("step"),
-    EVENT.c.id < select(func.max(EVENT.c.id)).scalar_subquery(),
-    or_(EVENT.c.at_us < bindparam("before"), EVENT.c.id < bindparam("floor")),
-)
-"""Parameters: step, before_us, floor."""
+OLDEST: Final = select(func.min(EVENT.c.id)).scalar_subquery()
+NEWEST: Final = select(func.max(EVENT.c.id)).scalar_subquery()
 
-BOUNDS: Final = select(
-    select(func.min(EVENT.c.id)).scalar_subquery(), select(func.max(EVENT.c.id)).scalar_subquery()
+TRIM: Final = delete(EVENT).where(
+    EVENT.c.id < OLDEST + bindparam("step"),
+    EVENT.c.id < NEWEST,
+    EVENT.c.id
+    < func.coalesce(
+        select(func.min(EVENT.c.id))
+        .where(
+            EVENT.c.id < OLDEST + bindparam("span"),
+            EVENT.c.at_us >= bindparam("before"),
+            EVENT.c.id >= bindparam("floor"),
+        )
+        .scalar_subquery(),
+        NEWEST,
+    ),
 )
+"""Parameters: step, again as span, before_us, floor. The last subquery is the first row that stays."""
+
+BOUNDS: Final = select(OLDEST, NEWEST)
 """Two subqueries, since SQLite reads every row if one query asks for both minimum and maximum."""
 
 SEPARATOR_LITERAL: Final = literal_column(f"'{SEPARATOR}'", Text)
@@ -65,7 +75,8 @@ def statements_of(
         written.append((INSERT, changes.rows))
     trim = changes.trim
     if trim is not None:
-        written.append((TRIM, [(int(trim.step), int(trim.before_us), int(trim.floor))]))
+        step = int(trim.step)
+        written.append((TRIM, [(step, step, int(trim.before_us), int(trim.floor))]))
     return written
 
 

@@ -229,6 +229,20 @@ async def test_old_rows_go(store: Store, trim: Trim, left: list[int]) -> None:
     assert await ids(store) == left
 
 
+async def test_a_clock_that_was_set_back_leaves_no_gap(store: Store) -> None:
+    """Later rows with earlier times stay behind a row that is not old enough yet."""
+    batch = Batch()
+    for id_, seconds in ((1, 0), (2, 9), (3, 1), (4, 2), (5, 9)):
+        id_only, _, *others = row(id_)
+        batch.note_event((id_only, AT_US + seconds * 1_000_000, *others))  # type: ignore[arg-type]
+    await store.commit(batch)
+    for floor, left in ((0, [2, 3, 4, 5]), (3, [5])):
+        batch = Batch()
+        batch.trim_events(Trim(before_us=AT_US + 5_000_000, floor=floor, step=100))
+        await store.commit(batch)
+        assert await ids(store) == left
+
+
 async def test_rows_go_step_by_step(store: Store) -> None:
     await filled(store, 6)
     for left in ([3, 4, 5, 6], [5, 6], [5, 6]):

@@ -98,7 +98,7 @@ async def test_released_rejected_and_expired(tmp_path: Path) -> None:
         ("released", "orders", ""),
         ("delivered", "orders", ""),
         ("rejected", "orders", "amqp:decode-error: not an order"),
-        ("deadlettered", "orders", "rejected"),
+        ("deadlettered", "orders", "rejected, to queue DLQ"),
         ("enqueued", "DLQ", ""),
     ]
     assert of(told, "ID:2", "kind", "address") == [

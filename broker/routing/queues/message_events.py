@@ -65,6 +65,15 @@ LEASE_ENDS: Final[dict[Disposal, tuple[str, str]]] = {
 }
 """Kind and reason that replace those of SETTLEMENTS if a lease had the message."""
 
+SOURCE: Final = "queue"
+NAMELESS_SOURCE: Final = "subscriber"
+"""First word of the `session` of an ENQUEUED or SCHEDULED row, which no consumer has yet.
+
+`queue/7` is the queue that numbered the message, which has no second in its broker process; it may
+be that of a subscription. `subscriber/7` is one of a topic's subscribers without a name, which all
+have the same address and the same empty `subscription`. Audits need to tell them apart.
+"""
+
 UNSTORED: Final = "not stored"
 """Reason in the first row of a message that is in memory alone.
 
@@ -116,6 +125,7 @@ class MessageEventLog(QueueObserver):
         self._max_events: Final[i64] = limits.max_events
         self._max_age_ms: Final[i64] = limits.max_age_ms
         self._last_id: i64 = 0
+        self._sources: i64 = 0
 
     def number_from(self, first: i64) -> None:
         """Give no id below `first`: the store has used those."""
@@ -174,6 +184,16 @@ class MessageEventLog(QueueObserver):
         row = self._row(entry.queue, kind, entry=entry, reason=reason, deliver_at_ms=deliver_at_ms)
         self._add(row, batch)
 
+    def _source_of(self, queue: Queue) -> str:
+        """Return the name of `queue` in its ENQUEUED and SCHEDULED rows."""
+        state = queue.state
+        if not state.event_source:
+            self._sources += 1
+            is_nameless = queue.is_subscription and not queue.subscription
+            word = NAMELESS_SOURCE if is_nameless else SOURCE
+            state.event_source = f"{word}/{self._sources}"
+        return state.event_source
+
     def _row(
         self,
         queue: Queue,
@@ -185,6 +205,7 @@ class MessageEventLog(QueueObserver):
     ) -> EventRow:
         self._last_id += 1
         label = NOBODY
+        session = ""
         message_id = ""
         position: i64 = -1
         count: i64 = 0
@@ -192,6 +213,9 @@ class MessageEventLog(QueueObserver):
             consumer = entry.consumer
             if consumer is not None:
                 label = consumer.label()
+                session = label.session
+            elif kind is ENQUEUED or kind is SCHEDULED:
+                session = self._source_of(queue)
             message_id = message_id_of(entry)
             position = stored_position(entry)
             count = entry.delivery_count
@@ -206,7 +230,7 @@ class MessageEventLog(QueueObserver):
             int(position),
             shown(label.container_id),
             shown(label.link),
-            label.session,
+            session,
             int(count),
             int(deliver_at_ms) * 1000,
             self.txn.hex(),
@@ -270,6 +294,19 @@ def settlement_of(entry: QueueEntry, disposal: Disposal, cause: Cause | None) ->
     if is_leased(entry):
         return LEASE_ENDS.get(disposal, (kind, reason))
     return kind, reason
+
+
+def moved_to(target: Queue | None, cause: str = "") -> str:
+    """Return the reason of a row about a message that leaves for `target`, None for no queue.
+
+    It begins with `cause`. A queue with an event log has the next row, about the same message.
+    """
+    if target is None:
+        return cause
+    place = f"to queue {target.address}"
+    if not target.policy.event_log:
+        place += ", which has no event log"
+    return f"{cause}, {place}" if cause else place
 
 
 def depart(entry: QueueEntry, kind: str, batch: Batch, *, reason: str = "") -> None:

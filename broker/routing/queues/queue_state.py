@@ -28,7 +28,8 @@ class QueueState:
     `backlogs` has the waiting entries, `schedule` those that are held back, if there are any.
     `acquired` counts those that consumers hold; `bytes` is the size of all. If the queue `attends`,
     a consumer waits for entries that others hold, or a producer waits for room. `is_of_broker`: the
-    entries are responses of the broker, which are delivered even while it drains.
+    entries are responses of the broker, which are delivered even while it drains. `event_source`
+    belongs to the event log: its name of the queue, empty until it needs one.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class QueueState:
         self.attends = False
         self.is_deleted = False
         self.is_of_broker = False
+        self.event_source = ""
 
     def contents(self) -> i64:
         """Return the number of entries, wherever they are."""

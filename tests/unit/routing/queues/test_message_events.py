@@ -75,7 +75,7 @@ def test_a_row_says_what_where_and_who() -> None:
         "position": stored_position(consumer.entries[0]),
         "consumer": "",
         "link": "",
-        "session": "",
+        "session": "queue/1",
         "delivery_count": 0,
         "deliver_at_us": 0,
         "txn": "",
@@ -114,7 +114,11 @@ OUTCOMES = [
     (Disposal.FAIL_ELSEWHERE, [("modified", "delivery-failed, undeliverable-here")]),
     (
         Disposal.DEAD_LETTER,
-        [("rejected", ""), ("deadlettered", "rejected"), ("enqueued", "not stored")],
+        [
+            ("rejected", ""),
+            ("deadlettered", "rejected, to queue DLQ"),
+            ("enqueued", "not stored"),
+        ],
     ),
 ]
 
@@ -191,10 +195,46 @@ def test_an_expired_message_goes_where_the_settings_say() -> None:
     routing = Routing(patterns=[("q", policy), ("late", LOGGED)])
     routing.queue().put(new_message(expires_at_ms=WALL_START_MS + 5), routing.batch)
     routing.advance(1005)
-    assert told(routing, "kind", "address") == [
-        ("enqueued", "q"),
-        ("expired", "q"),
-        ("enqueued", "late"),
+    assert told(routing, "kind", "address", "reason") == [
+        ("enqueued", "q", "not stored"),
+        ("expired", "q", "to queue late"),
+        ("enqueued", "late", "not stored"),
+    ]
+
+
+def test_whether_the_target_of_a_move_has_an_event_log() -> None:
+    policy = AddressPolicy(event_log=True, dead_letter="dead")
+    routing = Routing(patterns=[("q", policy), ("dead", AddressPolicy())])
+    routing.put(routing.queue(), b"a")
+    routing.consumer(routing.queue(), 1).dispose(Disposal.DEAD_LETTER, routing.batch)
+    assert told(routing)[-1] == (
+        "deadlettered",
+        "rejected, to queue dead, which has no event log",
+    )
+
+
+def test_the_first_row_of_a_message_names_its_queue() -> None:
+    """A queue that is made anew has another name, and each subscriber one of its own."""
+    routing = Routing(policy=LOGGED)
+    topic = routing.topic()
+    for _ in range(2):
+        routing.consumer(topic, 1)
+    routing.put(topic, b"a")
+    routing.pump()
+    routing.put(routing.queue(), b"a", b"b")
+    routing.router.delete(routing.queue(), routing.batch)
+    routing.put(routing.queue(), b"c")
+    routing.queue().put(new_message(deliver_at_ms=WALL_START_MS + 1), routing.batch)
+    assert told(routing, "kind", "session") == [
+        ("enqueued", "subscriber/1"),
+        ("enqueued", "subscriber/2"),
+        ("delivered", ""),
+        ("delivered", ""),
+        ("enqueued", "queue/3"),
+        ("enqueued", "queue/3"),
+        ("purged", ""),
+        ("enqueued", "queue/4"),
+        ("scheduled", "queue/4"),
     ]
 
 
