@@ -227,7 +227,7 @@ class Backlog:
         paged = self.paged
         if paged is None or self._limit == FAR:
             return self.loaded(position, at_most)
-        page = paged.pages.index((position + 1) >> SHIFT)
+        page = paged.pages.index_behind(position)
         limit = paged.pages.number_at(page)
         found = self._gather(position, at_most, limit)
         if limit != FAR and i64(len(found)) < at_most:

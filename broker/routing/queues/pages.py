@@ -69,6 +69,14 @@ class PagedEntries:
             self._origins = [self._origin] * 64
         self._origins[slot] = origin
 
+    def has_from(self, slot: i64) -> bool:
+        """Return whether there is a message at `slot` or behind it."""
+        while slot < PAGE:
+            if self.numbers[slot] != 0:
+                return True
+            slot += 1
+        return False
+
     def origin_of(self, slot: i64) -> Origin:
         """Return the origin of the message at `slot`."""
         origins = self._origins
@@ -100,6 +108,16 @@ class Pages:
             else:
                 high = middle
         return low
+
+    def index_behind(self, position: i64) -> i64:
+        """Return the index of the first page that has a message at a higher position."""
+        number = (position + 1) >> SHIFT
+        index = self.index(number)
+        while self.number_at(index) == number:
+            if self._pages[index].has_from((position + 1) & MASK):
+                break
+            index += 1
+        return index
 
     def number_at(self, index: i64) -> i64:
         """Return the number of the page at `index`; FAR if it is behind the last page."""

@@ -189,6 +189,21 @@ def test_a_browser_sees_window_after_window(routing: Routing) -> None:
     assert queue.backlogs.waiting == 1000
 
 
+def test_a_search_loads_no_page_that_it_has_left_behind(routing: Routing) -> None:
+    """Two pages that were paged out for each other could keep a browser from going on."""
+    queue = put(routing, 3 * CHUNK)
+    backlog = queue.backlog_of(4)
+    for entry in backlog.after(CHUNK - 1, CHUNK)[10:]:
+        queue.withdraw(entry, routing.batch)
+    routing.commit()
+    routing.page_out()
+    routing.shelf.is_slow = True
+    assert backlog.after(CHUNK + 9, 1) == []
+    routing.router.context.paging.begin()
+    (load,) = routing.shelf.loads
+    assert min(load.numbers()) == 2 * CHUNK + 1, "numbers begin at 1"
+
+
 def test_a_drained_browser_waits_for_what_is_loaded(routing: Routing) -> None:
     queue = put(routing, 3)
     routing.page_out()
