@@ -58,7 +58,7 @@ TRIM: Final = delete(EVENT).where(
         NEWEST,
     ),
 )
-"""Parameters: step, again as span, before_us, floor. The last subquery is the first row that stays."""
+"""Parameters: step, step again, before_us, floor. The last subquery: the first row that stays."""
 
 BOUNDS: Final = select(OLDEST, NEWEST)
 """Two subqueries, since SQLite reads every row if one query asks for both minimum and maximum."""

@@ -80,6 +80,9 @@ UNSTORED: Final = "not stored"
 It may be gone without another row, if its broker has ended.
 """
 
+HURRIED: Final = "made ready by an operator"
+"""Reason of ENQUEUED, behind UNSTORED if that applies, too, before the delivery time."""
+
 TEXT_MAX: Final = 255
 """Maximum characters of each text in a row: names, ids and reasons come from peers."""
 
@@ -105,8 +108,9 @@ class MessageEventLog(QueueObserver):
     """The observer that writes the rows of one broker, and passes each event on to `others`.
 
     `others` is the observer that the queues would have without this one. `txn` is the id of the
-    transaction that is being committed or rolled back right now, empty if none is. `boot` names
-    this process, whose clock gives all times in its rows. `is_due`: it is time to `trim`.
+    transaction that is being committed or rolled back right now, empty if none is; while
+    `is_hurried`, messages are enqueued before their time. `boot` names this process, whose clock
+    gives all times in its rows. `is_due`: it is time to `trim`.
     """
 
     def __init__(
@@ -119,6 +123,7 @@ class MessageEventLog(QueueObserver):
         self.txn = b""
         self.boot: Final = token_hex(8)
         self.is_due = False
+        self.is_hurried = False
         self._clock: Final = context.clock
         self._others: Final = others
         self._reminder: Final = Reminder(self, context)
@@ -137,6 +142,8 @@ class MessageEventLog(QueueObserver):
 
     def admitted(self, entry: QueueEntry, deliver_at_ms: i64, batch: Batch) -> None:
         reason = UNSTORED if entry.stored_number == NOT_STORED else ""
+        if self.is_hurried:
+            reason = f"{reason}, {HURRIED}" if reason else HURRIED
         if deliver_at_ms > 0:
             self._note(entry, SCHEDULED, batch, reason=reason, deliver_at_ms=deliver_at_ms)
         else:

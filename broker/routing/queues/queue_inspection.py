@@ -39,7 +39,10 @@ def deliver_now(queue: Queue, number: i64, batch: Batch) -> bool:
     entry = None if schedule is None else schedule.take(number)
     if entry is None:
         return False
+    event_log = queue.context.event_log
+    event_log.is_hurried = True
     queue.fall_due(entry, batch)
+    event_log.is_hurried = False
     return True
 
 

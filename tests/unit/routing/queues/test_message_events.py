@@ -17,7 +17,7 @@ from broker.routing.queues.message_events import (
     EventLogLimits,
     shown,
 )
-from broker.routing.queues.queue_inspection import purge
+from broker.routing.queues.queue_inspection import deliver_now, purge
 from broker.routing.transaction import Retirement, Transaction
 from storage.batch import Batch
 from storage.events import EVENT_COLUMNS, Trim
@@ -187,6 +187,25 @@ def test_a_message_with_a_delivery_time() -> None:
         ("enqueued", 0, WALL_START_MS * 1000),
         ("enqueued", 0, later * 1000),
     ]
+
+
+@pytest.mark.parametrize(
+    ("durable", "reason"),
+    [
+        (True, "made ready by an operator"),
+        (False, "not stored, made ready by an operator"),
+    ],
+    ids=["durable", "not durable"],
+)
+def test_a_message_that_an_operator_makes_ready(durable: bool, reason: str) -> None:
+    routing = Routing(policy=LOGGED)
+    message = new_message(durable=durable, deliver_at_ms=WALL_START_MS + 1000)
+    routing.queue().put(message, routing.batch)
+    routing.queue().put(new_message(durable=True, deliver_at_ms=WALL_START_MS + 1), routing.batch)
+    told(routing)
+    assert deliver_now(routing.queue(), 4, routing.batch)
+    routing.advance(1)
+    assert told(routing) == [("enqueued", reason), ("enqueued", "")]
 
 
 @pytest.mark.requirement("PRD-04")
