@@ -22,7 +22,7 @@ from pyspark_amqp.jobs.running import (
 )
 
 if TYPE_CHECKING:
-    from pyspark_amqp.jobs.audit import Verdict
+    from pyspark_amqp.jobs.verdict import Verdict
 
 EXIT_STATUSES: Final = "Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted."
 AUDIT_STATUSES: Final = (
@@ -122,6 +122,7 @@ def audit(
     until: take.Until = None,
     address: take.AuditAddress = None,
     drained: take.AuditDrained = False,
+    from_row: take.AuditFrom = 0,
     out: take.AuditOut = None,
     show: take.AuditShow = 20,
     option: take.More = None,
@@ -129,7 +130,9 @@ def audit(
     conf: take.Conf = None,
     json: take.Json = False,
 ) -> None:
-    """Check the event log for messages lost, accepted twice, early, out of order, or given to two.
+    """Check the event log for messages lost, accepted twice, early, out of order, or given to two;
+    accepted by another consumer, without a delivery; lost on the way to their dead-letter queue;
+    without rows; and for missing rows.
 
     A message without an end is judged for loss only with --url, which names the broker whose queues
     to look into, or with --drained. Messages older than the event log are not judged for loss.
@@ -145,7 +148,9 @@ def audit(
     begin, end = take.window(since, until)
     broker = None if url is None else take.broker_options(url, login, management_url, option)
     with told("audit", EXIT_NOT_JUDGED) as progress:
-        job = Auditing(place, broker, begin, end, tuple(address or ()), drained=drained)
+        job = Auditing(
+            *(place, broker, begin, end, tuple(address or ())), drained=drained, from_row=from_row
+        )
         job.check(out)
         with spark_for(progress, "audit", master, pairs(conf, "--conf"), EXIT_NOT_JUDGED) as spark:
             verdict, offending = job.run(spark, progress.say)

@@ -177,6 +177,14 @@ AuditDrained = Annotated[
     bool,
     typer.Option("--drained", help="All queues were empty in the end: what has no end is lost."),
 ]
+AuditFrom = Annotated[
+    int,
+    typer.Option(
+        "--from",
+        min=0,
+        help="Only rows of the event log from this id on; those before may be missing.",
+    ),
+]
 AuditOut = Annotated[
     Path | None,
     typer.Option(help="Write the offending messages to FILE.csv or FILE.parquet."),

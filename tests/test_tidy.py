@@ -86,6 +86,7 @@ MAY: Final = {
         "tests/conformance/logins.py": "brokers delay the logins after failed ones",
         "tests/attacks/*.py": "an attack lasts, and real timers of a real broker run meanwhile",
         "tests/bench/*.py": "a benchmark lets the machine calm down, and looks on while it works",
+        "tests/spark/churn.py": "a broker is killed at random times, while clients work",
         "tests/faults/*.py": "faults fall at random times, and real timers of real processes run",
     },
 }

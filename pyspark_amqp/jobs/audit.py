@@ -1,44 +1,51 @@
-"""The audit: five properties that the event log must prove, and the messages that violate them.
+"""The audit's checks of lives: five properties, and the messages that violate them.
 
 Pure functions from frames to frames. `events` has the columns of `rows.columns.EVENT_LOG_COLUMNS`.
+`custody.py` has the other checks, `verdict.py` puts them together.
+
+A message is *unclear* if its rows may be those of several messages, or of a life that began before
+the event log: it is of a subscriber of a topic without a name, its first row is not a beginning, or
+rows are missing among its own.
 
 - no loss: each life that began has ended, or the message is where it should be. Not judged if it
-  began before the event log, or before a gap in it; if it was not stored and the broker restarted,
-  or may have; or if it waits for a subscriber of a topic that has no name.
-- no duplicate: there are no more accepts than lives. Not judged if the first life may have begun
-  before the event log and there is no name: subscribers of a topic share such a place.
+  began before the event log, or before a hole in it; if it was not stored and the broker restarted,
+  or may have; if it waits for a subscriber of a topic that has no name; or if it was in motion, so
+  that a look into its queue proves nothing.
+- no duplicate: there are no more accepts than lives. Not judged if it is unclear.
 - not early: no message is in a queue, or given, before its delivery time. Not judged over a
-  restart, which means another clock, and for messages without an id.
+  restart, which means another clock, for messages without an id, and for those that an operator
+  made ready.
 - order: a consumer gets messages of one priority in the order of their arrival, the first time each
-  is given.
+  is given. Not judged if no row shows when it arrived.
 - exclusive: no message is given while a consumer or a lease has it. Not judged over a restart,
-  except for leases, and among plain subscribers of a topic, which share a name (as above if that
-  cannot be known).
+  except for leases, and if it is unclear.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import reduce
-from operator import itemgetter
 from typing import Final
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from pyspark_amqp.jobs.lives import BULK, GIVEN, KEY, given_twice, is_not_stored, lives
-
-LOSS: Final = "no loss"
-DUPLICATE: Final = "no duplicate"
-EARLY: Final = "not early"
-ORDER: Final = "order"
-EXCLUSIVE: Final = "exclusive"
-CHECKS: Final = (LOSS, DUPLICATE, EARLY, ORDER, EXCLUSIVE)
+from pyspark_amqp.jobs.extent import Bounds
+from pyspark_amqp.jobs.findings import DUPLICATE, EARLY, EXCLUSIVE, LOSS, ORDER, broken
+from pyspark_amqp.jobs.lives import (
+    BULK,
+    GIVEN,
+    HURRIED,
+    KEY,
+    given_twice,
+    is_accepted_once,
+    is_not_stored,
+    lives,
+)
 
 STATED: Final = (
     *("enqueued", "scheduled", "accepted", "ended", "given", "deliverAt"),
+    *("settlements", "holders", "named"),
     *("lastId", "acceptedId", "beganId", "giftId", "stream"),
 )
 """Columns that the checks need of each message, besides its state."""
@@ -47,6 +54,9 @@ BY_ID: Final = ["address", "subscription", "messageId"]
 """Columns that identify a scheduled message: its position changes when it enters its queue."""
 
 ENDED: Final = "ended"
+BEFORE: Final = "before"
+GONE: Final = "gone"
+THERE: Final = "there"
 MISSING: Final = "missing"
 UNSEEN: Final = "unseen"
 
@@ -56,28 +66,6 @@ SECOND_LOOK_S: Final = 3.0
 The broker reports an expired message up to a second later, and rows of messages that are not
 durable are written with the next commit. So missing messages are looked for again.
 """
-
-BLOCK_BITS: Final = 16
-"""Bits of an id within a block. Counting ids in blocks of 65,536 finds gaps without sorting."""
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The extent of an event log.
-
-    No row is missing from the id `sees_from` on. All rows from the id `boot_from` on are of the
-    process that wrote the last one. `missing`, `scheduled` and `bulks` are numbers of rows.
-    """
-
-    rows: int
-    first: int
-    last: int
-    missing: int
-    sees_from: int
-    boot_from: int
-    ends_at: datetime | None
-    scheduled: int
-    bulks: int
 
 
 @dataclass(frozen=True)
@@ -127,63 +115,19 @@ class Look:
 NO_LOOK: Final = Look()
 
 
-def bounds(events: DataFrame) -> Bounds:
-    """Return the extent of an event log, in one pass.
-
-    Ids have gaps only if rows were trimmed; the rows of one process lie together.
-    """
-    blocks = (
-        events.groupBy(F.shiftright("id", BLOCK_BITS), "boot")
-        .agg(
-            F.count("*").alias("rows"),
-            F.min("id").alias("first"),
-            F.max("id").alias("last"),
-            F.max_by("at", "id").alias("at"),
-            F.count_if(F.col("kind") == "scheduled").alias("scheduled"),
-            F.count_if(F.col("position") == BULK).alias("bulks"),
-        )
-        .collect()
-    )
-    if not blocks:
-        return Bounds(0, 0, 0, 0, 0, 0, None, 0, 0)
-    blocks.sort(key=itemgetter("first"))
-    sees_from: int = blocks[0]["first"]
-    missing, expected = 0, sees_from
-    for each in blocks:
-        gap = each["last"] - expected + 1 - each["rows"]
-        if gap > 0:
-            missing += gap
-            # the gap's place in the block is unknown, so rows count as complete only behind the
-            # block
-            is_before = each["first"] - expected == gap
-            sees_from = each["first"] if is_before else each["last"] + 1
-        expected = each["last"] + 1
-    end = blocks[-1]
-    return Bounds(
-        rows=sum(each["rows"] for each in blocks),
-        first=blocks[0]["first"],
-        last=end["last"],
-        missing=missing,
-        sees_from=sees_from,
-        boot_from=min(each["first"] for each in blocks if each["boot"] == end["boot"]),
-        ends_at=end["at"],
-        scheduled=sum(each["scheduled"] for each in blocks),
-        bulks=sum(each["bulks"] for each in blocks),
-    )
-
-
 # -- the five checks
 
 
 def with_state(events: DataFrame, seen: DataFrame, known: Bounds, look: Look) -> DataFrame:
     """Return messages of `lives` with a `state`: where each message is whose life has not ended.
 
-    `ended`: no life is open, or nothing can be known: it began before a gap, or its whole queue was
-    deleted or purged. `gone`: not stored, and its broker process has ended. `given`: a consumer or
-    a lease has it, by the event log. `held`: it waits for another attempt. `there`: it was seen in
-    its queue. `moving`: it has rows since the look. `unseen`: the look may have missed it, as it
-    waits at a topic, or was not stored and nothing proves that the broker has not restarted.
-    `missing`: it should be in its queue; without a look, nothing is known.
+    `ended`: no life is open, or its whole queue was deleted or purged. `gone`: not stored, and its
+    broker process has ended. `there`: it was seen in its queue. `before`: it began before the event
+    log, or before a hole, which may have its end. `moving`: it has rows since the look. `given`: a
+    consumer or a lease has it, by the event log. `held`: it waits for another attempt. `unseen`:
+    the look may have missed it, as it waits at a topic, or was not stored and nothing proves that
+    the broker has not restarted. `missing`: it should be in its queue; without a look, nothing is
+    known.
     """
     joined = seen.withColumn("bulkId", F.lit(None).cast("bigint"))
     if known.bulks:
@@ -204,12 +148,13 @@ def with_state(events: DataFrame, seen: DataFrame, known: Bounds, look: Look) ->
         joined = joined.join(there, ["address", "subscription", "position"], "left")
         is_there = F.col("isThere")
     begun = F.coalesce("enqueuedId", "lastId")
-    is_open = (F.col("enqueued") > F.col("ended")) & (begun >= known.sees_from)
+    has_begun = (F.col("enqueued") > F.col("ended")) & (begun >= known.sees_from)
     is_now = F.col("lastId") >= known.boot_from
     state = (
-        F.when(~is_open | (F.col("bulkId") > begun), F.lit(ENDED))
-        .when(is_not_stored() & (F.col("lastBeginId") < known.boot_from), F.lit("gone"))
-        .when(is_there, F.lit("there"))
+        F.when(_has_ended() | (F.col("bulkId") > begun), F.lit(ENDED))
+        .when(is_not_stored() & (F.col("lastBeginId") < known.boot_from), F.lit(GONE))
+        .when(is_there, F.lit(THERE))
+        .when(~has_begun, F.lit(BEFORE))
         .when(F.col("lastId") > (known.last if look.last is None else look.last), F.lit("moving"))
         .when(F.col("lastId") == F.col("leasedId"), F.lit("given"))
         .when((F.col("lastId") == F.col("deliveredId")) & is_now, F.lit("given"))
@@ -217,9 +162,21 @@ def with_state(events: DataFrame, seen: DataFrame, known: Bounds, look: Look) ->
         .when(_cannot_be_seen(known, look), F.lit(UNSEEN))
         .otherwise(F.lit(MISSING))
     )
-    # The event log does not say if these are of a queue, or of several subscribers of a topic.
-    is_shared = (F.col("subscription") == "") & ~F.col("firstBeginId").eqNullSafe(F.col("firstId"))
-    return joined.select(*KEY, *STATED, is_shared.alias("isShared"), state.alias("state"))
+    is_whole = (F.col("firstId") >= known.sees_from) | (F.col("lastId") < known.hole_from)
+    is_clear = is_whole & F.col("firstBeginId").eqNullSafe(F.col("firstId"))
+    is_unclear = ~is_clear | (F.col("nameless") > 0)
+    return joined.select(*KEY, *STATED, is_unclear.alias("isUnclear"), state.alias("state"))
+
+
+def _has_ended() -> Column:
+    """Return the condition that no life of a message of `lives` is open.
+
+    A queue has one message at a place. So behind an end, a life without an end of its own has ended
+    with an earlier queue, or an earlier broker.
+    """
+    is_even = (F.col("enqueued") <= F.col("ended")) & (F.col("ended") > 0)
+    is_of_one = (F.col("subscription") != "") | ((F.col("named") > 0) & (F.col("nameless") == 0))
+    return is_even | (is_of_one & (F.col("endId") > F.col("lastBeginId")))
 
 
 def _cannot_be_seen(known: Bounds, look: Look) -> Column:
@@ -235,8 +192,8 @@ def _cannot_be_seen(known: Bounds, look: Look) -> Column:
 def lost(stated: DataFrame, *, drained: bool) -> DataFrame:
     """Return messages that have begun, have not ended, and are nowhere."""
     state = F.col("state")
-    is_lost = ~state.isin(ENDED, "gone") if drained else state == MISSING
-    return _broken(LOSS, stated.filter(is_lost), "lastId", F.lit("it is nowhere"))
+    is_lost = ~state.isin(ENDED, GONE, BEFORE) if drained else state == MISSING
+    return broken(LOSS, stated.filter(is_lost), "lastId", F.lit("it is nowhere"))
 
 
 def overdue(events: DataFrame, stated: DataFrame, known: Bounds, look: Look) -> DataFrame:
@@ -247,6 +204,7 @@ def overdue(events: DataFrame, stated: DataFrame, known: Bounds, look: Look) -> 
         (F.col("scheduled") > 0)
         & (F.col("enqueued") == 0)
         & (F.col("ended") == 0)
+        & ~F.col("state").isin(ENDED, GONE)
         & (F.col("messageId") != "")
         & (F.col("lastId") >= known.sees_from)
         & (F.col("deliverAt") < F.lit(due))
@@ -260,37 +218,57 @@ def overdue(events: DataFrame, stated: DataFrame, known: Bounds, look: Look) -> 
     still = never.join(came, BY_ID, "left").filter(
         F.col("cameId").isNull() | (F.col("cameId") < F.col("lastId"))
     )
-    return _broken(LOSS, still, "lastId", F.lit("its delivery time came, and it did not"))
+    return broken(LOSS, still, "lastId", F.lit("its delivery time came, and it did not"))
 
 
 def accepted_again(stated: DataFrame) -> DataFrame:
     """Return messages that were accepted more often than they began."""
-    often = stated.filter(
-        ~F.col("isShared") & (F.col("accepted") > F.greatest("enqueued", F.lit(1)))
-    )
+    often = stated.filter(~F.col("isUnclear") & ~is_accepted_once())
     detail = F.concat("accepted", F.lit(" accepts, enqueued "), "enqueued")
-    return _broken(DUPLICATE, often, "acceptedId", detail)
+    return broken(DUPLICATE, often, "acceptedId", detail)
 
 
-def early(events: DataFrame, scope: Scope) -> DataFrame:
-    """Return the first row of each message that was in a queue, or given, before its time."""
-    later = (
+def _due(events: DataFrame) -> DataFrame:
+    """Return the messages with an id that were scheduled, each with its first delivery time.
+
+    Those that an operator made ready before it are left out.
+    """
+    hurried = events.filter((F.col("kind") == "enqueued") & F.col("reason").endswith(HURRIED))
+    return (
         events.filter((F.col("kind") == "scheduled") & (F.col("messageId") != ""))
         .groupBy(*BY_ID)
         .agg(
             F.min("deliverAt").alias("due"),
             F.min("id").alias("scheduledId"),
+            F.min("at").alias("scheduledAt"),
             F.min_by("boot", "id").alias("scheduledBoot"),
         )
+        .join(hurried.select(*BY_ID).distinct(), BY_ID, "anti")
     )
-    found = (
+
+
+def _come(events: DataFrame) -> DataFrame:
+    """Return the rows of scheduled messages that are in their queue, or given."""
+    return (
         events.filter(F.col("kind").isin("enqueued", *GIVEN))
-        .join(later, BY_ID)
-        .filter(
-            (F.col("id") > F.col("scheduledId"))
-            & (F.col("boot") == F.col("scheduledBoot"))
-            & (F.col("at") < F.col("due"))
-        )
+        .join(_due(events), BY_ID)
+        .filter(F.col("id") > F.col("scheduledId"))
+    )
+
+
+def timed(events: DataFrame, scope: Scope) -> DataFrame:
+    """Return the scheduled messages that `early` can judge: they did not come after a restart."""
+    came = _come(events).groupBy(*BY_ID).agg(F.min_by("boot", "id").alias("cameBoot"))
+    due = _due(events).withColumn("firstAt", F.col("scheduledAt")).filter(scope.takes())
+    is_judged = F.col("cameBoot").isNull() | (F.col("cameBoot") == F.col("scheduledBoot"))
+    return due.join(came, BY_ID, "left").filter(is_judged)
+
+
+def early(events: DataFrame, scope: Scope) -> DataFrame:
+    """Return the first row of each message that was in a queue, or given, before its time."""
+    found = (
+        _come(events)
+        .filter((F.col("boot") == F.col("scheduledBoot")) & (F.col("at") < F.col("due")))
         .groupBy(*BY_ID)
         .agg(
             *(F.min_by(name, "id").alias(name) for name in ("position", "due")),
@@ -299,7 +277,7 @@ def early(events: DataFrame, scope: Scope) -> DataFrame:
         )
         .filter(scope.takes())
     )
-    return _broken(EARLY, found, "firstId", F.concat(F.lit("due "), "due"))
+    return broken(EARLY, found, "firstId", F.concat(F.lit("due "), "due"))
 
 
 def out_of_order(stated: DataFrame) -> DataFrame:
@@ -309,13 +287,21 @@ def out_of_order(stated: DataFrame) -> DataFrame:
     change. Only messages of one priority, the last digit of a position, are compared.
     """
     stream = Window.partitionBy("stream").orderBy("giftId")
-    # nothing shows when a message arrived that began before the event log
-    known = stated.filter(F.col("beganId") < F.col("giftId"))
-    found = known.withColumn("beforeIt", F.lag("beganId").over(stream)).filter(
-        F.col("beforeIt") > F.col("beganId")
+    found = (
+        stated.filter(is_in_order_known())
+        .withColumn("beforeIt", F.lag("beganId").over(stream))
+        .filter(F.col("beforeIt") > F.col("beganId"))
     )
     detail = F.concat(F.lit("came in row "), "beganId", F.lit(", given after that of "), "beforeIt")
-    return _broken(ORDER, found, "giftId", detail)
+    return broken(ORDER, found, "giftId", detail)
+
+
+def is_in_order_known() -> Column:
+    """Return the condition that it is known when a message arrived that was given.
+
+    It is not if it began before the event log, or if several messages without an id had its place.
+    """
+    return (F.col("beganId") < F.col("giftId")) & (F.col("enqueued") == 1)
 
 
 def given_to_two(events: DataFrame, stated: DataFrame, known: Bounds) -> DataFrame:
@@ -325,28 +311,12 @@ def given_to_two(events: DataFrame, stated: DataFrame, known: Bounds) -> DataFra
     """
     again = stated.filter(may_be_given_to_two()).select(*KEY)
     found = given_twice(events.join(again, [*KEY], "semi"), known.sees_from)
-    return _broken(EXCLUSIVE, found, "id", F.lit("given while somebody had it"))
+    return broken(EXCLUSIVE, found, "id", F.lit("given while somebody had it"))
 
 
 def may_be_given_to_two() -> Column:
     """Return the condition that `given_to_two` has to look at a message's rows."""
-    return ~F.col("isShared") & (F.col("given") > 1)
-
-
-def _broken(check: str, found: DataFrame, id_: str, detail: Column) -> DataFrame:
-    """Return messages that violate a check; `id` is of the row that shows it."""
-    return found.select(
-        F.lit(check).alias("check"), *KEY, F.col(id_).alias("id"), detail.alias("detail")
-    )
-
-
-def _with_rows(found: DataFrame, events: DataFrame) -> DataFrame:
-    """Return messages that violate a check, with the time and text of the row that shows it."""
-    rows = events.select(
-        "id", "at", F.trim(F.concat_ws(" ", "kind", "consumer", "link")).alias("row")
-    )
-    detail = F.concat("detail", F.lit(" ("), "row", F.lit(")"))
-    return found.join(rows, "id").select("check", *KEY, "id", "at", detail.alias("detail"))
+    return ~F.col("isUnclear") & (F.col("given") > 1)
 
 
 def places_to_look(events: DataFrame, known: Bounds, scope: Scope) -> list[tuple[str, str]]:
@@ -354,93 +324,3 @@ def places_to_look(events: DataFrame, known: Bounds, scope: Scope) -> list[tuple
     stated = with_state(events, lives(events).filter(scope.takes()), known, NO_LOOK)
     wanted = stated.filter(F.col("state") == MISSING).select("address", "subscription").distinct()
     return sorted((row["address"], row["subscription"]) for row in wanted.collect())
-
-
-# -- the verdict
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The result: for each check, how many messages were judged, and how many violate it."""
-
-    known: Bounds
-    messages: int
-    open: dict[str, int]
-    """The number of messages that have not ended, by `state`."""
-    judged: dict[str, int]
-    broken: dict[str, int]
-
-    @property
-    def holds(self) -> bool:
-        """Return whether no message violates a check."""
-        return not any(self.broken.values())
-
-    @property
-    def is_of_nothing(self) -> bool:
-        """Return whether there was no message to be judged."""
-        return self.holds and self.messages == 0
-
-
-def _offenders(
-    events: DataFrame, known: Bounds, stated: DataFrame, *, look: Look, scope: Scope
-) -> list[DataFrame]:
-    """Return messages that violate a check, other than those given to two consumers."""
-    parts = [accepted_again(stated), out_of_order(stated)]
-    if look.tells:
-        parts.append(lost(stated, drained=look.drained))
-    if known.scheduled:
-        parts.append(early(events, scope))
-        if look.tells:
-            parts.append(overdue(events, stated, known, look))
-    return parts
-
-
-def judge(
-    events: DataFrame,
-    known: Bounds,
-    *,
-    look: Look = NO_LOOK,
-    scope: Scope = EVERYTHING,
-) -> tuple[Verdict, DataFrame]:
-    """Return the verdict, and the messages that violate a check, a row for each such check."""
-    seen = lives(events).filter(scope.takes())
-    stated = with_state(events, seen, known, look).persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        by_state = (
-            stated.filter((F.col("scheduled") == 0) | (F.col("enqueued") + F.col("ended") > 0))
-            .groupBy("state")
-            .agg(
-                F.count("*").alias("messages"),
-                F.count_if(F.col("accepted") > 0).alias("accepted"),
-                F.count_if(F.col("given") > 0).alias("given"),
-                F.count_if(may_be_given_to_two()).alias("givenAgain"),
-            )
-            .collect()
-        )
-        parts = _offenders(events, known, stated, look=look, scope=scope)
-        if any(each["givenAgain"] for each in by_state):
-            parts.append(given_to_two(events, stated, known))
-        found = reduce(DataFrame.unionByName, parts).persist(StorageLevel.MEMORY_AND_DISK)
-        counted = found.groupBy("check").count().collect()
-    finally:
-        stated.unpersist()
-    totals = {
-        name: sum(each[name] for each in by_state) for name in ("messages", "accepted", "given")
-    }
-    opened = {each["state"]: each["messages"] for each in by_state if each["state"] != ENDED}
-    unknown = opened.get(UNSEEN, 0) if look.tells else sum(opened.values())
-    broken = {each["check"]: each["count"] for each in counted}
-    verdict = Verdict(
-        known=known,
-        messages=totals["messages"],
-        open=opened,
-        judged={
-            LOSS: totals["messages"] - unknown,
-            DUPLICATE: totals["accepted"],
-            EARLY: known.scheduled,
-            ORDER: totals["given"],
-            EXCLUSIVE: totals["given"],
-        },
-        broken={check: broken.get(check, 0) for check in CHECKS},
-    )
-    return verdict, _with_rows(found, events)

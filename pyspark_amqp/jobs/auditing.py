@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from errno import EACCES
@@ -17,9 +17,14 @@ from pyspark_amqp.jobs.layout import EVENTS, Archive
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark_amqp.jobs.audit import Bounds, Look, Scope, Verdict
+    from pyspark_amqp.jobs.audit import Look, Scope
+    from pyspark_amqp.jobs.extent import Bounds, Hole
+    from pyspark_amqp.jobs.verdict import Verdict
 
 COLUMNS: Final = ("check", "address", "subscription", "position", "messageId", "id", "at", "detail")
+
+HOLES_SHOWN: Final = 5
+"""Holes of the event log that are printed, the last ones."""
 
 LOOKS: Final = 2
 """The number of looks. See `SECOND_LOOK_S`."""
@@ -39,6 +44,8 @@ class Auditing:
     until: datetime | None = None
     addresses: tuple[str, ...] = ()
     drained: bool = False
+    from_row: int = 0
+    """Rows with lower ids are left out, and may be missing."""
 
     def check(self, out: Path | None = None) -> None:
         """Raise an error if anything is wrong, before Spark starts; `out` is the file to write."""
@@ -71,7 +78,9 @@ class Auditing:
 
     def run(self, spark: SparkSession, say: Callable[[str], None]) -> tuple[Verdict, DataFrame]:
         """Return the verdict, and the messages that violate a check."""
-        from pyspark_amqp.jobs.audit import Look, Scope, bounds, judge
+        from pyspark_amqp.jobs.audit import Look, Scope
+        from pyspark_amqp.jobs.extent import bounds
+        from pyspark_amqp.jobs.verdict import judge
 
         scope = Scope(self.since, self.until, self.addresses)
         say("reading the event log")
@@ -83,19 +92,25 @@ class Auditing:
         return self._with_looks(spark, known, scope, say)
 
     def _events(self, spark: SparkSession) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
         from pyspark_amqp.jobs.looking import live_events
         from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS
 
         if self.place is None:
             assert self.broker is not None
-            return live_events(spark, self.broker)
-        return Archive(self.place).read(spark, EVENTS).select(*EVENT_LOG_COLUMNS)
+            return live_events(spark, self.broker, max(0, self.from_row - 1))
+        found = Archive(self.place).read(spark, EVENTS).select(*EVENT_LOG_COLUMNS)
+        return found.filter(F.col("id") >= self.from_row) if self.from_row else found
 
     def _with_looks(
         self, spark: SparkSession, known: Bounds, scope: Scope, say: Callable[[str], None]
     ) -> tuple[Verdict, DataFrame]:
         """Judge with a look into the queues; if messages are missing, look once more."""
-        from pyspark_amqp.jobs.audit import LOSS, SECOND_LOOK_S, bounds, judge
+        from pyspark_amqp.jobs.audit import SECOND_LOOK_S
+        from pyspark_amqp.jobs.extent import bounds
+        from pyspark_amqp.jobs.findings import LOSS
+        from pyspark_amqp.jobs.verdict import judge
 
         for number in range(LOOKS):
             before = self._whole(spark, known)
@@ -112,14 +127,17 @@ class Auditing:
         """Return the event log up to this moment, without rows that are written later."""
         from pyspark import StorageLevel
 
-        from pyspark_amqp.jobs.looking import live_events
+        from pyspark_amqp.jobs.looking import first_kept, live_events
 
         assert self.broker is not None
-        behind = known.last if self.place is not None else 0
+        behind = max(known.last if self.place is not None else 0, self.from_row - 1, 0)
         newer = live_events(spark, self.broker, behind).persist(StorageLevel.MEMORY_AND_DISK)
         # read the rows now, so that later ones are not in the frame
         newer.count()
-        return newer if self.place is None else self._events(spark).unionByName(newer)
+        if self.place is None:
+            # the broker may have removed rows among those that were read meanwhile
+            return newer.filter(newer["id"] >= first_kept(self.broker))
+        return self._events(spark).unionByName(newer)
 
     def _look(
         self,
@@ -164,7 +182,7 @@ class Auditing:
 
 def table_of(verdict: Verdict) -> list[dict[str, object]]:
     """Return a row for each check."""
-    from pyspark_amqp.jobs.audit import LOSS
+    from pyspark_amqp.jobs.findings import LOSS
 
     rows: list[dict[str, object]] = []
     for check, broken in verdict.broken.items():
@@ -187,6 +205,7 @@ def lines_of(offending: DataFrame, count: int) -> list[dict[str, object]]:
 
 
 STATES: Final = {
+    "before": "not judged for loss: they began before the event log, or before missing rows",
     "missing": "in a queue, by the event log; nobody has looked (--url looks)",
     "there": "in their queues",
     "given": "with a consumer or a lease",
@@ -211,21 +230,30 @@ def nothing_judged(verdict: Verdict) -> str:
     )
 
 
+def _places(holes: Sequence[Hole]) -> str:
+    """Return where rows are missing, in brackets; the last places if there are many."""
+    if not holes:
+        return ""
+    shown = ", ".join(str(hole) for hole in holes[-HOLES_SHOWN:])
+    return f" ({shown})" if len(holes) <= HOLES_SHOWN else f" (…, {shown})"
+
+
 def notes_of(verdict: Verdict) -> list[str]:
     """Return the notes on a verdict: its extent, open messages, and limits of its checks."""
-    from pyspark_amqp.jobs.audit import LOSS, ORDER
+    from pyspark_amqp.jobs.findings import ORDER
 
     known = verdict.known
     notes = [f"{known.rows:,} events of {verdict.messages:,} messages"]
     for state, count in sorted(verdict.open.items()):
         text = STATES[state]
-        if state == "missing" and verdict.judged[LOSS] == verdict.messages:
+        if state == "missing" and verdict.looked:
             text = "in no queue"
         notes.append(f"{count:,} have not ended: {text}")
     if known.missing:
         notes.append(
-            f"{known.missing:,} rows of the event log are missing before row {known.sees_from}:"
-            " what began before it is not judged for loss"
+            f"{known.missing:,} rows of the event log are missing{_places(known.holes)}: what began"
+            " before them is not judged for loss; if the broker removed them before they were"
+            f" archived, --from {known.sees_from} judges the rows behind them"
         )
     if verdict.broken[ORDER]:
         notes.append(

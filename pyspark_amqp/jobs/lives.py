@@ -23,14 +23,32 @@ BEGINS: Final = ("enqueued", "scheduled")
 ACCEPTED: Final = ("accepted", "settled")
 ENDS: Final = (*ACCEPTED, "expired", "deadlettered", "moved", "purged")
 
+SETTLEMENTS: Final = (*ACCEPTED, "released", "modified", "rejected")
+"""Kinds of events by which a consumer or a lease gives a message back, or ends its life."""
+
+MOVES: Final = ("deadlettered", "expired")
+"""Kinds of events with which the broker may move a message to another queue."""
+
 NO_TARGET: Final = "no dead-letter node takes it"
 """The reason of `purged` if `deadlettered` has already ended the message's life."""
 
 NOT_STORED: Final = "not stored"
-"""The reason of `enqueued` if the message does not outlive its broker process."""
+"""Begin of the reason of `enqueued` and `scheduled` if the message ends with its broker process."""
+
+HURRIED: Final = "made ready by an operator"
+"""End of the reason of `enqueued` if the message was not due."""
 
 TAKER: Final = ("address", "subscription", "consumer", "link", "session", "boot")
 """Columns that identify the consumer of a message, and the queue or subscription it is from."""
+
+NAMELESS: Final = "subscriber/"
+"""Begin of the `session` in the first row of a message for a subscriber of a topic without a name.
+
+Other first rows name the queue of the message: `queue/7`. Those of older brokers name nothing.
+"""
+
+LEASE: Final = "lease"
+"""The link of a lease. Its name is its `consumer`, and it keeps its messages over restarts."""
 
 BULK: Final = -1
 """The position in a row about many messages: a queue was deleted, or purged unread."""
@@ -45,21 +63,44 @@ def is_end() -> Column:
 
 def is_not_stored() -> Column:
     """Return the condition that the last life of a message of `lives` ends with its broker."""
-    return F.col("enqueuedId") == F.col("notStoredId")
+    return F.col("lastBeginId") == F.col("notStoredId")
+
+
+def is_accepted_once() -> Column:
+    """Return the condition that a message of `lives` was accepted at most once in each life."""
+    return F.col("accepted") <= F.greatest("enqueued", F.lit(1))
+
+
+def process() -> Column:
+    """Return the process whose end takes a message from its consumer; empty for a lease."""
+    return F.when(F.col("link") == LEASE, F.lit("")).otherwise(F.col("boot"))
+
+
+def holder() -> Column:
+    """Return a number that identifies the consumer or the lease in a row.
+
+    The session of a link that was resumed is another, but its container and name are the same.
+    """
+    return F.hash("consumer", "link", process())
+
+
+def first(condition: Column) -> Column:
+    """Return the id of the first row that fulfils the condition."""
+    return F.min(F.when(condition, F.col("id")))
+
+
+def last(condition: Column) -> Column:
+    """Return the id of the last row that fulfils the condition."""
+    return F.max(F.when(condition, F.col("id")))
 
 
 def lives(events: DataFrame) -> DataFrame:
     """Return a row for each message: how its lives went, and where it is now.
 
     All columns are numbers and times, above all ids of rows: Spark aggregates these in a hash
-    table, but would have to sort the event log for texts, such as the last row's kind.
+    table, but would have to sort the event log for texts, such as the last row's kind. `holders`
+    is 0 if each delivery was settled by the consumer or lease that had it.
     """
-
-    def first(condition: Column) -> Column:
-        return F.min(F.when(condition, F.col("id")))
-
-    def last(condition: Column) -> Column:
-        return F.max(F.when(condition, F.col("id")))
 
     # identifies the messages of one priority that one consumer gets; among a million streams, two
     # have the same hash with a probability of 3 in 10^8
@@ -67,6 +108,8 @@ def lives(events: DataFrame) -> DataFrame:
     kind = F.col("kind")
     is_begin, is_given, is_accepted = (kind.isin(*each) for each in (BEGINS, GIVEN, ACCEPTED))
     is_enqueued = kind == "enqueued"
+    is_settlement = kind.isin(*SETTLEMENTS)
+    who = holder().cast("bigint")
     return (
         events.filter(F.col("position") > BULK)
         .groupBy(*KEY)
@@ -76,6 +119,10 @@ def lives(events: DataFrame) -> DataFrame:
             F.count_if(is_accepted).alias("accepted"),
             F.count_if(is_end()).alias("ended"),
             F.count_if(is_given).alias("given"),
+            F.count_if(is_settlement).alias("settlements"),
+            F.sum(F.when(is_given, who).when(is_settlement, -who)).alias("holders"),
+            F.count_if(is_begin & F.col("session").startswith(NAMELESS)).alias("nameless"),
+            F.count_if(is_begin & (F.col("session") != "")).alias("named"),
             F.min("at").alias("firstAt"),
             F.max("deliverAt").alias("deliverAt"),
             F.min("id").alias("firstId"),
@@ -84,8 +131,9 @@ def lives(events: DataFrame) -> DataFrame:
             last(is_begin).alias("lastBeginId"),
             first(is_enqueued).alias("beganId"),
             last(is_enqueued).alias("enqueuedId"),
-            last(is_enqueued & (F.col("reason") == NOT_STORED)).alias("notStoredId"),
+            last(is_begin & F.col("reason").startswith(NOT_STORED)).alias("notStoredId"),
             last(is_accepted).alias("acceptedId"),
+            last(is_end()).alias("endId"),
             *(
                 last(kind == each).alias(f"{each}Id")
                 for each in ("leased", "delivered", "modified")

@@ -17,6 +17,7 @@ from pyspark_amqp.errors import GoneError
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import Options, read_options
 from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, ddl_of
+from pyspark_amqp.source import events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +31,11 @@ def live_events(spark: SparkSession, options: Mapping[str, str], behind: int = 0
     if behind:
         given["startingPosition"] = str(behind + 1)
     return spark.read.format("amqp").options(**given).load()
+
+
+def first_kept(options: Mapping[str, str]) -> int:
+    """Return the id of the oldest row that the broker has; 0 if it has none."""
+    return events.bounds(read_options({**options, "mode": "events"}, Use.BATCH))[0]
 
 
 def no_events(spark: SparkSession) -> DataFrame:

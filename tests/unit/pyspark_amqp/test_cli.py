@@ -17,8 +17,10 @@ from typer.testing import CliRunner
 from broker.cli.application import application
 from pyspark_amqp.cli import conclude
 from pyspark_amqp.cli_options import NO_LOGIN, Login, broker_options, with_login
-from pyspark_amqp.jobs.audit import CHECKS, LOSS, Bounds, Verdict
+from pyspark_amqp.jobs.extent import Bounds
+from pyspark_amqp.jobs.findings import CHECKS, LOSS, WHOLE
 from pyspark_amqp.jobs.running import cause_of, pairs, size_of
+from pyspark_amqp.jobs.verdict import Verdict
 
 NOBODY: Final = "amqp://127.0.0.1:1"
 """A URL at which no broker listens."""
@@ -168,6 +170,7 @@ NONE: Final = dict.fromkeys(CHECKS, 0)
 ENDS: Final = [
     ("all holds", Verdict(SOME, 2, {}, NONE, NONE), 0, ""),
     ("one is broken", Verdict(SOME, 2, {}, NONE, {**NONE, LOSS: 1}), 1, ""),
+    ("rows are missing", Verdict(SOME, 2, {}, NONE, {**NONE, WHOLE: 1}), 1, ""),
     ("never came, all of it", Verdict(SOME, 0, {}, NONE, {**NONE, LOSS: 1}), 1, ""),
     ("an address with a slip", Verdict(SOME, 0, {}, NONE, NONE), 3, "see --address"),
     ("no event log", Verdict(replace(SOME, rows=0), 0, {}, NONE, NONE), 3, "event_log = true"),

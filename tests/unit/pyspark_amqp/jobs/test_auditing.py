@@ -7,12 +7,16 @@ from typing import Final
 
 import pytest
 
-from pyspark_amqp.jobs.audit import CHECKS, LOSS, ORDER, Bounds, Verdict
 from pyspark_amqp.jobs.auditing import notes_of
+from pyspark_amqp.jobs.extent import Bounds, Hole
+from pyspark_amqp.jobs.findings import CHECKS, LOSS, ORDER
+from pyspark_amqp.jobs.verdict import Verdict
 
 KNOWN: Final = Bounds(9, 1, 9, 0, 1, 1, None, 0, 0)
 NONE: Final = dict.fromkeys(CHECKS, 0)
 SOUND: Final = Verdict(KNOWN, 3, {}, {**NONE, LOSS: 3}, NONE)
+
+HOLES: Final = tuple(Hole(number, number) for number in range(3, 15, 2))
 
 NOTES: Final = [
     ("all is well", SOUND, ""),
@@ -21,11 +25,20 @@ NOTES: Final = [
         replace(SOUND, open={"missing": 1}, judged={**NONE, LOSS: 2}),
         "1 have not ended: in a queue, by the event log; nobody has looked",
     ),
-    ("it was looked", replace(SOUND, open={"missing": 1}), "1 have not ended: in no queue"),
+    (
+        "it was looked",
+        replace(SOUND, open={"missing": 1}, looked=True),
+        "1 have not ended: in no queue",
+    ),
     (
         "rows were trimmed",
-        replace(SOUND, known=replace(KNOWN, missing=2, sees_from=7)),
-        "2 rows of the event log are missing before row 7",
+        replace(SOUND, known=replace(KNOWN, missing=2, sees_from=7, holes=(Hole(5, 6),))),
+        "2 rows of the event log are missing (rows 5 to 6): what began before them is not judged",
+    ),
+    (
+        "many rows are missing",
+        replace(SOUND, known=replace(KNOWN, missing=6, sees_from=14, holes=HOLES)),
+        "6 rows of the event log are missing (…, row 5, row 7, row 9, row 11, row 13)",
     ),
     (
         "a group that moves is not told from a fault of order",

@@ -1,0 +1,142 @@
+"""The extent of an event log: its first and last row, and the holes between them.
+
+The broker gives ids without gaps, and removes the oldest rows first. So a hole is a fault, or rows
+that the broker removed before they were archived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from pyspark.sql import DataFrame, Row, Window
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from pyspark_amqp.jobs.findings import WHOLE, broken
+from pyspark_amqp.jobs.lives import BULK, MOVES
+
+BLOCK_BITS: Final = 16
+"""Bits of an id within a block. Counting ids in blocks of 65,536 finds gaps without sorting."""
+
+HOLES_MAX: Final = 1000
+"""Maximum holes that are located: the last ones. All missing rows are counted."""
+
+FAR: Final = 2**63 - 1
+"""An id that no row has."""
+
+
+class Hole(NamedTuple):
+    """The first and the last id of rows that are missing together."""
+
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return (
+            f"row {self.first}" if self.first == self.last else f"rows {self.first} to {self.last}"
+        )
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The extent of an event log.
+
+    No row is missing from the id `sees_from` on. All rows from the id `boot_from` on are of the
+    process that wrote the last one. `missing`, `scheduled`, `bulks` and `moves` are numbers of
+    rows; `holes` are ascending.
+    """
+
+    rows: int
+    first: int
+    last: int
+    missing: int
+    sees_from: int
+    boot_from: int
+    ends_at: datetime | None
+    scheduled: int
+    bulks: int
+    moves: int = 0
+    holes: tuple[Hole, ...] = ()
+
+    @property
+    def hole_from(self) -> int:
+        """Return the id of the first missing row that is located; FAR if there is none."""
+        return self.holes[0].first if self.holes else FAR
+
+
+def bounds(events: DataFrame) -> Bounds:
+    """Return the extent of an event log, in one pass; a second one locates holes if there are any.
+
+    The rows of one process lie together.
+    """
+    blocks = (
+        events.groupBy(F.shiftright("id", BLOCK_BITS).alias("block"), "boot")
+        .agg(
+            F.count("*").alias("rows"),
+            F.min("id").alias("first"),
+            F.max("id").alias("last"),
+            F.max_by("at", "id").alias("at"),
+            F.count_if(F.col("kind") == "scheduled").alias("scheduled"),
+            F.count_if(F.col("position") == BULK).alias("bulks"),
+            F.count_if(F.col("kind").isin(*MOVES)).alias("moves"),
+        )
+        .collect()
+    )
+    if not blocks:
+        return Bounds(0, 0, 0, 0, 0, 0, None, 0, 0)
+    blocks.sort(key=itemgetter("first"))
+    end = blocks[-1]
+    rows = sum(each["rows"] for each in blocks)
+    missing = max(0, end["last"] - blocks[0]["first"] + 1 - rows)
+    holes = _holes(events, blocks) if missing else ()
+    return Bounds(
+        rows=rows,
+        first=blocks[0]["first"],
+        last=end["last"],
+        missing=missing,
+        sees_from=holes[-1].last + 1 if holes else blocks[0]["first"],
+        boot_from=min(each["first"] for each in blocks if each["boot"] == end["boot"]),
+        ends_at=end["at"],
+        scheduled=sum(each["scheduled"] for each in blocks),
+        bulks=sum(each["bulks"] for each in blocks),
+        moves=sum(each["moves"] for each in blocks),
+        holes=holes,
+    )
+
+
+def _holes(events: DataFrame, blocks: Sequence[Row]) -> tuple[Hole, ...]:
+    """Return the last HOLES_MAX holes, ascending; only blocks with a hole are sorted."""
+    found = []
+    incomplete = []
+    expected = blocks[0]["first"]
+    for each in blocks:
+        if each["first"] > expected:
+            found.append(Hole(expected, each["first"] - 1))
+        if each["last"] - each["first"] + 1 > each["rows"]:
+            incomplete.append(each["block"])
+        expected = each["last"] + 1
+    if incomplete:
+        own = Window.partitionBy("block", "boot").orderBy("id")
+        within = (
+            events.select(F.shiftright("id", BLOCK_BITS).alias("block"), "boot", "id")
+            .filter(F.col("block").isin(*incomplete))
+            .withColumn("before", F.lag("id").over(own))
+            .filter(F.col("id") > F.col("before") + 1)
+            .orderBy(F.desc("id"))
+            .limit(HOLES_MAX)
+            .collect()
+        )
+        found += [Hole(row["before"] + 1, row["id"] - 1) for row in within]
+    return tuple(sorted(found)[-HOLES_MAX:])
+
+
+def holes_of(events: DataFrame, known: Bounds) -> DataFrame:
+    """Return a finding for each hole, with the id of the row behind it."""
+    session = events.sparkSession
+    rows = [("", "", BULK, "", hole.last + 1, str(hole)) for hole in known.holes]
+    columns = "address STRING, subscription STRING, position BIGINT, messageId STRING"
+    found = session.createDataFrame(rows, f"{columns}, id BIGINT, hole STRING")
+    return broken(WHOLE, found, "id", F.concat("hole", F.lit(" before it: missing")))
