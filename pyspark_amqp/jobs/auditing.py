@@ -84,12 +84,12 @@ class Auditing:
 
         scope = Scope(self.since, self.until, self.addresses)
         say("reading the event log")
+        if self.broker is not None:
+            return self._with_looks(spark, scope, say)
         events = self._events(spark)
         known = bounds(events)
         say(f"judging {known.rows:,} events")
-        if self.broker is None:
-            return judge(events, known, look=Look(drained=self.drained), scope=scope)
-        return self._with_looks(spark, known, scope, say)
+        return judge(events, known, look=Look(drained=self.drained), scope=scope)
 
     def _events(self, spark: SparkSession) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -104,7 +104,7 @@ class Auditing:
         return found.filter(F.col("id") >= self.from_row) if self.from_row else found
 
     def _with_looks(
-        self, spark: SparkSession, known: Bounds, scope: Scope, say: Callable[[str], None]
+        self, spark: SparkSession, scope: Scope, say: Callable[[str], None]
     ) -> tuple[Verdict, DataFrame]:
         """Judge with a look into the queues; if messages are missing, look once more."""
         from pyspark_amqp.jobs.audit import SECOND_LOOK_S
@@ -112,10 +112,13 @@ class Auditing:
         from pyspark_amqp.jobs.findings import LOSS
         from pyspark_amqp.jobs.verdict import judge
 
+        archived = 0 if self.place is None else bounds(self._events(spark)).last
         for number in range(LOOKS):
-            before = self._whole(spark, known)
-            looked = self._look(spark, before, bounds(before), scope, say)
-            after = self._whole(spark, known)
+            before = self._whole(spark, archived)
+            known = bounds(before)
+            say(f"judging {known.rows:,} events")
+            looked = self._look(spark, before, known, scope, say)
+            after = self._whole(spark, archived)
             verdict, found = judge(after, bounds(after), look=looked, scope=scope)
             if verdict.broken[LOSS] == 0 or number == LOOKS - 1:
                 return verdict, found
@@ -123,14 +126,17 @@ class Auditing:
             time.sleep(SECOND_LOOK_S)
         raise AssertionError("the last look decides")
 
-    def _whole(self, spark: SparkSession, known: Bounds) -> DataFrame:
-        """Return the event log up to this moment, without rows that are written later."""
+    def _whole(self, spark: SparkSession, archived: int) -> DataFrame:
+        """Return the event log up to this moment, without rows that are written later.
+
+        `archived` is the last id of the archive, 0 without one.
+        """
         from pyspark import StorageLevel
 
         from pyspark_amqp.jobs.looking import first_kept, live_events
 
         assert self.broker is not None
-        behind = max(known.last if self.place is not None else 0, self.from_row - 1, 0)
+        behind = max(archived, self.from_row - 1, 0)
         newer = live_events(spark, self.broker, behind).persist(StorageLevel.MEMORY_AND_DISK)
         # read the rows now, so that later ones are not in the frame
         newer.count()
