@@ -27,7 +27,7 @@ NO_TRANSACTION: Final = "an outcome of its delivery belongs to no transaction (4
 
 
 @final
-class Acquisitions(AcquiringLink, AcquisitionListener):
+class Acquisitions(AcquisitionListener, AcquiringLink):
     """The acquisitions of one link within transactions.
 
     `state` is that of the link's transfers, None while it acquires outside of any transaction.
