@@ -30,10 +30,11 @@ def test_a_decision_with_the_roles_that_the_broker_knows(client: Client) -> None
 
 def test_the_rules_in_force(client: Client, secured_broker: SecuredBroker) -> None:
     place = secured_broker.url.replace("amqp://", f"amqp://{USER}:***@")
-    assert client.prints("acl", "check") == f"{place}: sound: rules 5, roles 0\n".encode()
+    assert client.prints("acl", "check") == f"{place}: sound: rules 6, roles 0\n".encode()
     shown = client.prints("acl", "show").decode().splitlines()
     assert [line.split("\t")[0] for line in shown] == [
-        *("id", "closed", "passing-on", "reading-connect", "reading-durable", "reading-receive"),
+        *("id", "closed", "dynamic", "passing-on"),
+        *("reading-connect", "reading-durable", "reading-receive"),
     ]
     assert b"built-in:admin-everything\tallow" in client.prints("acl", "show", "--built-in")
     file = secured_broker.file("acl.toml")

@@ -82,7 +82,9 @@ BODIES: Final = {
 
 def message_of(body: Body) -> JmsMessage:
     """Return a message that has a value in every column."""
-    message = JmsMessage(body, properties=dict(JMS_VALUES))
+    message = JmsMessage(body)
+    for name, value in JMS_VALUES.items():
+        message.set_any_property(name, value)
     message.time_to_live = 60_000
     stamp(
         message,
