@@ -118,7 +118,9 @@ class App:
         clock = SystemClock() if clock is None else clock
         hold_us = 0 if self.store.commits_at_once else settings.hold_ms * 1000
         self.journal = Journal(self.store, clock, hold_us=hold_us, stats=self.stats)
-        self.accounts: Final = StoredAccounts(self.store, self.journal)
+        self.accounts: Final = StoredAccounts(
+            self.store, self.journal, is_shared=settings.ha.enabled
+        )
         self.api_tokens: Final = StoredTokens(self.store, self.journal)
         self._spans: Final = exporter_of(settings, self.stats, self._tell_lost_spans)
         self._tracer: MessageTracer | None = None

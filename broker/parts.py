@@ -201,7 +201,7 @@ def access_of(settings: Settings) -> AccessRules:
     try:
         return read_rules(settings.acl_file)
     except RulesFileError as error:
-        raise SettingsError(str(error)) from None
+        raise SettingsError(f"acl_file: {error}") from None
 
 
 def http_of(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from broker.audit.verify import ChainReport
 
 audit = Commands(
-    help="Show audit records, and check them. They read the files; no broker is asked.",
+    help="Show audit records, and verify them. They read the files; no broker is asked.",
     epilog=EXIT_STATUSES,
     no_args_is_help=True,
 )

@@ -445,7 +445,9 @@ def _readable(error: Exception) -> str:
     """Return the text of an error without the notation that Python and Proton add."""
     if isinstance(error, OSError) and error.strerror is not None:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    # Proton writes Condition('name', 'text'); the names of its own conditions do not help users.
-    text = re.sub(r"Condition\('([^']*)'(?:, '([^']*)')?[^)]*\)", r"\1: \2", str(error))
+    # Proton writes Condition('name', 'text', {info}); neither the names of its own conditions nor
+    # the notation of the info help users.
+    shown = r"Condition\('([^']*)'(?:, '([^']*)')?(?:, \{.*\})?[^)]*\)"
+    text = re.sub(shown, r"\1: \2", str(error))
     text = re.sub(r"\bproton[.:]\w+: ", "", text)
     return re.sub(r"^Connection \S+ (disconnected: )?", "", text)

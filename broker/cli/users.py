@@ -177,8 +177,8 @@ def add(
     unless others are given; --no-administrator takes the role admin away.
 
     Without --url, the file is written that the settings name, from --config and the JMS_BROKER_
-    variables; with --url, that broker writes its own file, or its store if it cannot write the
-    file. The output names the file.
+    variables; with --url, that broker writes its own file, or its store if the broker is a member
+    of a group or cannot write the file. The output names the place.
     """
     from broker.cli.accounts import Wishes
     from broker.security.account import APPLICATION_ROLE, refusal_of_name, refusal_of_roles

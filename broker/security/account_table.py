@@ -48,9 +48,11 @@ class AccountTable(ABC):
     """A table of users. Several threads may use it.
 
     `refusal` says why the table can keep nothing, None if it can. `is_loaded`: its users are known.
+    `is_shared`: other brokers have the same users, so new ones are added here and not to a file.
     """
 
     refusal: str | None = None
+    is_shared = False
     is_loaded = True
 
     @abstractmethod

@@ -45,6 +45,8 @@ def read_rules(file: Path) -> AccessRules:
     try:
         with file.open("rb") as source:
             data = source.read(FILE_BYTES_MAX + 1)
+    except FileNotFoundError:
+        raise RulesFileError(f"{file}: there is no such file; an empty one is a file") from None
     except OSError as error:
         raise RulesFileError(f"{file}: {error.strerror}") from None
     return parse_rules(data, str(file))

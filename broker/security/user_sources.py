@@ -1,8 +1,8 @@
 """The sources of users: the users file and, with some stores, a table beside it.
 
 Users of the file are changed there, others in the table; new ones are added to the file if it can
-be written. A change of a user of the file removes the row of its name, which would count again
-without the file's user.
+be written, but to a table that other brokers share if there is one. A change of a user of the file
+removes the row of its name, which would count again without the file's user.
 """
 
 from __future__ import annotations
@@ -69,6 +69,10 @@ class UserSources:
             return IN_FILE
         return IN_FILE if self._content().account(name) is None else IN_STORE
 
+    def _is_shared(self) -> bool:
+        """Return whether other brokers read the users of the table, as those of a group do."""
+        return self._table is not None and self._table.is_shared and self._table.refusal is None
+
     def _content(self) -> TableContent:
         return EMPTY if self._table is None else self._table.content()
 
@@ -88,7 +92,7 @@ class UserSources:
         UsersError, also that of `change`, leaves all as it was.
         """
         is_in_file = name in self._file.current().accounts
-        if not is_in_file and self._content().account(name) is not None:
+        if not is_in_file and (self._is_shared() or self._content().account(name) is not None):
             return self._change_row(name, change)
         try:
             before = self._file.change(name, change, now=now)

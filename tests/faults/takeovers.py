@@ -10,6 +10,7 @@ import asyncio
 import time
 from functools import partial
 from itertools import pairwise
+from traceback import extract_tb
 from typing import Final
 
 from _pytest.outcomes import Skipped
@@ -77,7 +78,8 @@ class Takeovers:
                     self._plan.step()
                 await self._finish()
         except (NotReady, TimeoutError, RuntimeError) as error:
-            report.problems.append(f"{self._name}: cycle {scene.cycle}: {error!r}")
+            steps = " < ".join(step.name for step in reversed(extract_tb(error.__traceback__)))
+            report.problems.append(f"{self._name}: cycle {scene.cycle}: {error!r} in {steps}")
         return report
 
     async def _one(self) -> None:

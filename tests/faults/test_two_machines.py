@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,9 @@ from tests.support.ports import free_port
 PAGE: Final = Path(__file__).parents[2] / "docs" / "operations" / "high-availability.md"
 ADDRESSES: Final = {"a": "127.0.0.2", "b": "127.0.0.3"}
 USER: Final = {"JMS_BROKER_USER": "ada", "JMS_BROKER_PASSWORD": "sesame"}
+ADA: Final = "ada:sesame"
+BOB: Final = "bob:tulip"
+"""Users, with their passwords."""
 
 
 @dataclass
@@ -36,14 +40,14 @@ class Machine:
     port: int
     server: Server
 
-    @property
-    def url(self) -> str:
-        return f"amqp://ada:sesame@{ADDRESSES[self.name]}:{self.port}"
+    async def command(self, *arguments: str, login: str = ADA, typed: str = "") -> Result:
+        """Return what a command has done that asks the broker of this machine.
 
-    async def command(self, *arguments: str) -> Result:
-        """Return what a command has done that asks the broker of this machine."""
-        asked = [*arguments, "--url", self.url]
-        return await asyncio.to_thread(CliRunner().invoke, application, asked)
+        `login` is a user and its password, `typed` what the user types.
+        """
+        url = f"amqp://{login}@{ADDRESSES[self.name]}:{self.port}"
+        asked = partial(CliRunner().invoke, application, [*arguments, "--url", url], input=typed)
+        return await asyncio.to_thread(asked)
 
 
 def settings_of(name: str) -> str:
@@ -105,11 +109,13 @@ async def test_the_example_of_the_page(machines: tuple[Machine, Machine]) -> Non
     assert (await a.command("send", "orders", "first")).exit_code == 0
     asked_too_early = await b.command("cluster", "list")
     assert asked_too_early.exit_code == 5
-    assert f"a leads at 127.0.0.2:{a.port}" in asked_too_early.stderr
+    assert asked_too_early.stderr.endswith(f"a leads at 127.0.0.2:{a.port}\n")
+    added = await a.command("user", "add", "bob", "--role", "application", typed="tulip\ntulip\n")
+    assert "added bob to the store of the broker" in added.stdout, added.output
 
     os.kill(a.server.pid, signal.SIGKILL)
     await b.server.ready()
-    received = await b.command("receive", "orders", "--count", "1")
+    received = await b.command("receive", "orders", "--count", "1", login=BOB)
     assert (received.exit_code, received.stdout) == (0, "first\n")
 
     await a.server.wait()

@@ -131,5 +131,5 @@ def test_a_file_that_is_not_utf_8() -> None:
 
 
 def test_a_file_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(RulesFileError, match=r"none\.toml: No such file or directory"):
+    with pytest.raises(RulesFileError, match=r"none\.toml: there is no such file"):
         read_rules(tmp_path / "none.toml")

@@ -30,6 +30,28 @@ def test_a_new_user_is_added_to_a_file_that_can_be_written(tmp_path: Path) -> No
     assert not table.rows.rows
 
 
+def test_a_new_user_is_added_to_a_table_that_other_brokers_share(tmp_path: Path) -> None:
+    """A user of the file is changed there, since the file wins."""
+    table = RecordingTable()
+    table.is_shared = True
+    Users(tmp_path / "users").add("root", "secret")
+    users = Users(tmp_path / "users", table=table)
+    users.add("ada", "engine")
+    users.passwd("root", "other")
+    assert known(users) == {"ada": IN_STORE, "root": IN_FILE}
+    assert set(table.rows.rows) == {"ada"}
+    users.remove("ada")
+    assert known(users) == {"root": IN_FILE}
+
+
+def test_a_shared_table_that_keeps_nothing_leaves_users_to_the_file(tmp_path: Path) -> None:
+    table = RecordingTable("the store keeps no users")
+    table.is_shared = True
+    users = Users(tmp_path / "users", table=table)
+    users.add("ada", "engine")
+    assert known(users) == {"ada": IN_FILE}
+
+
 @pytest.mark.parametrize("missing", [True, False], ids=["no folder", "no change possible"])
 def test_else_a_user_is_added_changed_and_removed_in_the_table(
     tmp_path: Path, missing: bool
