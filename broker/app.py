@@ -118,9 +118,7 @@ class App:
         clock = SystemClock() if clock is None else clock
         hold_us = 0 if self.store.commits_at_once else settings.hold_ms * 1000
         self.journal = Journal(self.store, clock, hold_us=hold_us, stats=self.stats)
-        self.accounts: Final = StoredAccounts(
-            self.store, self.journal, is_shared=settings.ha.enabled
-        )
+        self.accounts: Final = StoredAccounts(self.store, self.journal)
         self.api_tokens: Final = StoredTokens(self.store, self.journal)
         self._spans: Final = exporter_of(settings, self.stats, self._tell_lost_spans)
         self._tracer: MessageTracer | None = None
@@ -186,6 +184,7 @@ class App:
         if settings.ha.enabled:
             ha = settings.ha
             container.group = BrokerGroup(ha.name, router.timer_queue, prefers=ha.prefer)
+            self.accounts.is_shared = True
         container.shard_hosts = shard_hosts_of(settings)
         return container
 

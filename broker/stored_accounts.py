@@ -38,8 +38,7 @@ from storage.users import StoredUser, StoredVerifiers
 class StoredAccounts(AccountTable):
     """The table of users in a store. A store in memory would lose them, so it keeps none."""
 
-    def __init__(self, store: Store, journal: Journal, *, is_shared: bool = False) -> None:
-        self.is_shared = is_shared
+    def __init__(self, store: Store, journal: Journal) -> None:
         self._store: Final = store
         self._journal: Final = journal
         self._content = TableContent()

@@ -88,4 +88,4 @@ async def test_without_a_file_all_are_refused(site: DefinitionSite) -> None:
     site.rules_file.unlink()
     ((_, told),) = await site.bring("roles", [{"name": "x", "users": ["ann"]}])
     assert told.startswith("refused: ")
-    assert "No such file" in told
+    assert "there is no such file" in told
