@@ -219,7 +219,7 @@ $(STAMPS)/test: requirements-test.txt $(STAMPS)/tools $(STAMPS)/http
 
 # pytest compiles a test's module when it is first collected. Without this, each process of the suites
 # would compile all of them.
-$(STAMPS)/bytecode: $(STAMPS)/test $(STAMPS)/compiled $(STAMPS)/client
+$(STAMPS)/bytecode: $(STAMPS)/test | $(STAMPS)/compiled $(STAMPS)/client
 	@echo "compiling the tests to bytecode"
 	@printf '%s\n' tests/unit 'tests --ignore tests/unit --ignore tests/spark' | xargs -P 2 -I PLACES sh -c \
 		'$(BIN)/pytest --compiled --collect-only -qq PLACES >build/collected.$$$$ || { cat build/collected.$$$$; exit 255; }'

@@ -42,6 +42,9 @@ NAMES: Final = ("one", "two", "three")
 
 PATIENCE_S: Final = 30.0
 
+ENDED: Final = (ConnectionError, asyncio.IncompleteReadError)
+"""Errors of a client whose connection a former leader has ended."""
+
 BUSY_MS: Final = 3000
 """Milliseconds by which another program of the machine may delay anything here."""
 
@@ -264,6 +267,14 @@ async def stands_by(member: Server) -> None:
     """Wait until a member says that another one leads."""
     async with asyncio.timeout(PATIENCE_S):
         await member.stands_by.wait()
+
+
+async def is_cut_off(producing: asyncio.Task[None]) -> None:
+    """Check that a producer's connection ends within PATIENCE_S."""
+    # a task that reads all the time may miss a cancellation, so it is not cancelled
+    await asyncio.wait([producing], timeout=PATIENCE_S)
+    assert producing.done(), "the former leader still answers"
+    assert isinstance(producing.exception(), ENDED)
 
 
 async def everything_is_there(port: int, producer: Producer, *, address: str = "q") -> None:

@@ -14,8 +14,6 @@ from tests.support.socket_client import SocketClient
 WINDOW: Final = 50
 """Maximum number of messages that wait for their outcome at a time."""
 
-PATIENCE_S: Final = 30.0
-
 ENDLESS: Final = 10_000_000
 """A number of messages that no test waits for."""
 
@@ -93,14 +91,6 @@ async def drained(port: int, address: str, least: int, *, subscription: str = ""
                 break
     assert len(numbers) >= least
     return numbers
-
-
-async def is_cut_off(producing: asyncio.Task[None]) -> None:
-    """Check that a producer's connection ends within PATIENCE_S seconds."""
-    # a task that reads all the time may miss a cancellation, so it is not cancelled
-    await asyncio.wait([producing], timeout=PATIENCE_S)
-    assert producing.done(), "the former leader still answers"
-    assert isinstance(producing.exception(), ConnectionError | asyncio.IncompleteReadError)
 
 
 async def died(client: SocketClient) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.faults.failover import (
+    ENDED,
     LONG_HOLD_MS,
     PATIENCE_S,
     SHORT_MS,
@@ -36,9 +37,6 @@ from tests.support.postgres_replica import (
 )
 from tests.support.socket_client import SocketClient
 from tests.support.tls_listening import until
-
-ENDED = (ConnectionError, asyncio.IncompleteReadError)
-
 
 AWAY_S = 1.5
 """Seconds for which the database does not answer: more than a leader may be silent."""

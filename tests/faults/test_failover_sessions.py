@@ -12,6 +12,7 @@ import pytest
 
 from tests.faults.failover import (
     BUSY_MS,
+    ENDED,
     IN_COPY,
     IN_TRANSACTION,
     MEMBER,
@@ -19,13 +20,12 @@ from tests.faults.failover import (
     WITNESS,
     Members,
     everything_is_there,
+    is_cut_off,
 )
-from tests.faults.producer import ENDLESS, Producer, is_cut_off
+from tests.faults.producer import ENDLESS, Producer
 from tests.support import postgres
 from tests.support.socket_client import SocketClient
 from tests.support.tls_listening import until
-
-ENDED = (ConnectionError, asyncio.IncompleteReadError)
 
 
 @pytest.fixture
