@@ -22,6 +22,9 @@ from tests.support.transactions import (
     Controller,
 )
 
+ROLLBACK = "amqp:transaction:rollback"
+UNKNOWN = "amqp:transaction:unknown-id"
+
 
 def controller_of(broker: Broker | None = None, **fields: object) -> Controller:
     """Return a controller with a receiving link to `q` at handle 0, without credit."""

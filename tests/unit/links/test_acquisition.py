@@ -8,7 +8,6 @@ from broker.amqp.limits import Limits
 from broker.amqp.outcomes import (
     ACCEPTED,
     Accepted,
-    Modified,
     Released,
 )
 from broker.amqp.performatives import (
@@ -20,6 +19,8 @@ from broker.amqp.performatives import (
 from broker.amqp.terminus import COPY, Source
 from broker.routing.addresses.policy import AddressPolicy
 from tests.support.acquisitions import (
+    ROLLBACK,
+    UNKNOWN,
     acquired,
     controller_of,
     counts,
@@ -47,11 +48,6 @@ from tests.support.transactions import (
 )
 
 pytestmark = pytest.mark.requirement("RCV-06")
-
-ROLLBACK = "amqp:transaction:rollback"
-UNKNOWN = "amqp:transaction:unknown-id"
-FAILED = Modified(delivery_failed=True)
-HERE = Modified(undeliverable_here=True)
 
 
 # -- the flow that names a transaction

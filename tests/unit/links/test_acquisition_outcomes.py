@@ -18,6 +18,8 @@ from broker.amqp.performatives import (
     End,
 )
 from tests.support.acquisitions import (
+    ROLLBACK,
+    UNKNOWN,
     acquired,
     counts,
     filled,
@@ -36,8 +38,6 @@ from tests.support.transactions import (
 
 pytestmark = pytest.mark.requirement("RCV-06")
 
-ROLLBACK = "amqp:transaction:rollback"
-UNKNOWN = "amqp:transaction:unknown-id"
 FAILED = Modified(delivery_failed=True)
 HERE = Modified(undeliverable_here=True)
 

@@ -6,12 +6,12 @@ import pytest
 
 from broker.amqp.errors import LinkFault
 from broker.routing.addresses.policy import BLOCK, REJECT, AddressPolicy
-from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import LimitReached, NoSuchNode, QueueFull
 from broker.routing.queues.queue import Queue
-from broker.routing.transaction import Retirement, RetirementListener, Transaction
+from broker.routing.transaction import Retirement, Transaction
 from tests.support.parties import RecordingConsumer, RecordingProducer
+from tests.support.retirements import Recording
 from tests.support.routing import Routing, counts, new_message
 
 pytestmark = pytest.mark.requirement("RCV-06")
@@ -41,19 +41,6 @@ def rest(routing: Routing, queue: Queue) -> list[bytes]:
     """Return the bodies of all ready messages, in order."""
     consumer = routing.consumer(queue, credit=100)
     return consumer.taken
-
-
-class Recording(RetirementListener):
-    """A listener that records the end of the deliveries it holds."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def committed(self, entry: QueueEntry) -> None:
-        self.told.append(f"committed {entry.message.encoded.decode()}")
-
-    def rolled_back(self, entry: QueueEntry) -> None:
-        self.told.append(f"rolled back {entry.message.encoded.decode()}")
 
 
 # -- messages that are posted

@@ -9,25 +9,12 @@ from broker.routing.queues.queue import Queue
 from broker.routing.transaction import (
     AcquisitionListener,
     Retirement,
-    RetirementListener,
     Transaction,
 )
+from tests.support.retirements import Recording
 from tests.support.routing import Routing, counts
 
 pytestmark = pytest.mark.requirement("RCV-06")
-
-
-class RecordingHolder(RetirementListener):
-    """A listener that records the end of the deliveries it holds."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def committed(self, entry: QueueEntry) -> None:
-        self.told.append(f"committed {entry.message.encoded.decode()}")
-
-    def rolled_back(self, entry: QueueEntry) -> None:
-        self.told.append(f"rolled back {entry.message.encoded.decode()}")
 
 
 class RecordingAcquirer(AcquisitionListener):
@@ -68,7 +55,7 @@ def test_a_commit_leaves_acquired_entries_without_an_outcome_where_they_are() ->
 def test_a_rollback_returns_acquired_entries_in_their_order_with_an_outcome_or_without() -> None:
     routing = Routing()
     transaction, entries, queue = acquiring(routing, b"a", b"b", b"c")
-    listener, holder = RecordingAcquirer(), RecordingHolder()
+    listener, holder = RecordingAcquirer(), Recording()
     for entry in reversed(entries):
         transaction.acquire(entry, listener)
     transaction.retire(Retirement(entries[1], Disposal.REMOVE, holder=holder))
