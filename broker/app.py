@@ -184,7 +184,6 @@ class App:
         if settings.ha.enabled:
             ha = settings.ha
             container.group = BrokerGroup(ha.name, router.timer_queue, prefers=ha.prefer)
-            self.accounts.is_shared = True
         container.shard_hosts = shard_hosts_of(settings)
         return container
 

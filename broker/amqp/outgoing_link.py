@@ -150,6 +150,7 @@ class OutgoingLink(Link):
         """
         session = self.session
         output = self.output
+        # `_begin_delivery`, written out here: each message passes
         delivery_id = session.next_delivery_id
         session.next_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
         self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
@@ -199,32 +200,32 @@ class OutgoingLink(Link):
 
         Nothing is sent before the supply has returned a piece.
         """
-        session = self.session
-        output = self.output
-        delivery_id = self._begin_delivery()
-        if delivery is not None:
-            delivery.delivery_id = delivery_id
-            unsettled = session.unsettled_out
-            unsettled.put(delivery)
-            if not unsettled.is_noted:
-                output.note(unsettled)
+        self._rest_id = self._begin_delivery(delivery)
         self._rest = b""
         self._rest_at = 0
-        self._rest_id = delivery_id
         self._rest_settled = delivery is None
         self._rest_format = message_format
         self._rest_first = first
         self._supply = supply
         self._supply_left = size
         if not self.send_rest():
-            session.unfinished.append(self)
+            self.session.unfinished.append(self)
 
-    def _begin_delivery(self) -> i64:
-        """Use up one credit; return the id of the delivery that it is for."""
-        delivery_id = self.session.next_delivery_id
-        self.session.next_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
+    def _begin_delivery(self, unsettled: Delivery | None) -> i64:
+        """Use up one credit; return the id of the delivery that it is for.
+
+        If it is `unsettled`, it gets that id, and is known to the session until it is settled.
+        """
+        session = self.session
+        delivery_id = session.next_delivery_id
+        session.next_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
         self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
         self.credit -= 1
+        if unsettled is not None:
+            unsettled.delivery_id = delivery_id
+            session.unsettled_out.put(unsettled)
+            if not session.unsettled_out.is_noted:
+                self.output.note(session.unsettled_out)
         return delivery_id
 
     def send_acquired(
@@ -243,12 +244,8 @@ class OutgoingLink(Link):
         """
         session = self.session
         output = self.output
-        delivery_id = self._begin_delivery()
+        delivery_id = self._begin_delivery(None if self.sends_settled else delivery)
         delivery.delivery_id = delivery_id
-        if not self.sends_settled:
-            session.unsettled_out.put(delivery)
-            if not session.unsettled_out.is_noted:
-                output.note(session.unsettled_out)
         sent = min(i64(len(payload)), output.frame_size_max - STATE_OVERHEAD)
         more = sent < i64(len(payload)) or supply is not None
         out = output.writer()

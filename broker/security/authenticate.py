@@ -18,6 +18,8 @@ def open_users(settings: Settings, table: AccountTable | None = None) -> Users:
 
     SettingsError if the broker must not start with these settings.
     """
+    if table is not None:
+        table.is_shared = settings.ha.enabled
     users = Users(settings.users_file, first=_first_user(settings), table=table)
     try:
         users.is_empty()
