@@ -37,7 +37,7 @@ class Output:
         self._touched = False
         self._full = False
         self._blocked = False
-        self._noted: list[UnsettledDeliveries] = []
+        self._noted: UnsettledDeliveries | None = None
 
     # -- in
 
@@ -88,17 +88,19 @@ class Output:
     def note(self, unsettled: UnsettledDeliveries) -> None:
         """Have `take` record in `unsettled` when its latest deliveries were sent."""
         unsettled.is_noted = True
-        self._noted.append(unsettled)
+        unsettled.noted_before = self._noted
+        self._noted = unsettled
 
     # -- out
 
     def take(self, now_ms: i64) -> list[bytes]:
         """Remove and return all output, in order, to be sent at `now_ms`."""
         self._touched = False
-        if self._noted:
-            for unsettled in self._noted:
-                unsettled.note_sent(now_ms)
-            self._noted = []
+        noted = self._noted
+        if noted is not None:
+            self._noted = None
+            while noted is not None:
+                noted = noted.note_sent(now_ms)
         last = self._writer.getvalue()
         if i64(len(last)) > WRITER_KEPT:
             self._writer = BytesWriter()

@@ -15,23 +15,30 @@ MARKS_MAX: Final = 64
 
 @final
 class SendTimes:
-    """Marks of delivery numbers and send times, in ms on the steady clock, in ascending order."""
+    """Marks of delivery numbers and send times, in ms on the steady clock, in ascending order.
+
+    All deliveries below number `following` have been sent.
+    """
 
     def __init__(self) -> None:
+        self.following: i64 = 0
         self._numbers: list[int] = []
         self._times_ms: list[int] = []
-        self._next: i64 = 0
+        self._marked_ms: i64 = -GRAIN_MS
 
-    def note(self, following: i64, now_ms: i64, *, oldest: i64) -> None:
-        """Record that all deliveries below number `following` have been sent by `now_ms`.
+    def wants_mark(self, now_ms: i64) -> bool:
+        """Return whether deliveries that are sent at `now_ms` need a mark of their own."""
+        return now_ms - self._marked_ms >= GRAIN_MS
+
+    def mark(self, now_ms: i64, *, oldest: i64) -> None:
+        """Record that deliveries from number `following` on are sent at `now_ms`.
 
         Numbers below `oldest` will not be asked for.
         """
-        if not self._times_ms or now_ms - i64(self._times_ms[-1]) >= GRAIN_MS:
-            self._numbers.append(int(self._next))
-            self._times_ms.append(int(now_ms))
-            self._forget_below(oldest)
-        self._next = following
+        self._marked_ms = now_ms
+        self._numbers.append(int(self.following))
+        self._times_ms.append(int(now_ms))
+        self._forget_below(oldest)
 
     def _forget_below(self, oldest: i64) -> None:
         first = self._mark_of(oldest)

@@ -5,6 +5,8 @@ delivery that stays while thousands after it are settled moves to a dictionary, 
 that the ring stays small whatever a peer leaves unsettled.
 """
 
+from __future__ import annotations
+
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -26,12 +28,14 @@ class UnsettledDeliveries:
 
     Inside, ids are *numbers*: the id without its wrap at 2^32. Each delivery also counts in
     `unsettled` of the owner of its link. `is_noted` is True while the connection's output is to
-    record when the latest of them were sent (`note_sent`).
+    record when the latest of them were sent (`note_sent`); `noted_before` is then the map of
+    another session that it is to do the same for, a list without memory of its own.
     """
 
     def __init__(self) -> None:
         self.count: i64 = 0
         self.is_noted = False
+        self.noted_before: UnsettledDeliveries | None = None
         self._send_times: SendTimes | None = None
         self._ring: list[Delivery | None] = [None] * 16
         self._mask: i64 = RING_MIN - 1
@@ -225,14 +229,22 @@ class UnsettledDeliveries:
         owner.unsettled -= i64(len(taken))
         return taken
 
-    def note_sent(self, now_ms: i64) -> None:
-        """Record that all deliveries that were put here have been sent by `now_ms`."""
+    def note_sent(self, now_ms: i64) -> UnsettledDeliveries | None:
+        """Record that all deliveries that were put here have been sent by `now_ms`.
+
+        Return `noted_before`, and forget it.
+        """
         self.is_noted = False
+        before = self.noted_before
+        self.noted_before = None
         times = self._send_times
         if times is None:
             times = self._send_times = SendTimes()
-        self._skip_gaps()
-        times.note(self._next, now_ms, oldest=0 if self._stragglers else self._oldest)
+        if times.wants_mark(now_ms):
+            self._skip_gaps()
+            times.mark(now_ms, oldest=0 if self._stragglers else self._oldest)
+        times.following = self._next
+        return before
 
     def oldest_sent_ms(self, owner: OutgoingOwner) -> i64:
         """Return when the oldest delivery of `owner` was sent, in ms, 0 if it has none.

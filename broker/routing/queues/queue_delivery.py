@@ -157,7 +157,7 @@ class QueueDelivery:
         self._awaits_load = False
         if (selection := self._selection) is not None:
             selection.begin(consumers.round.size())
-        passed_over: list[Consumer] = []
+        passed_over: list[Consumer] | None = None
         holds = state.holds_deliveries()
         rests = holds or self._rests()
         self._left = 0 if rests else DELIVERED_AT_ONCE
@@ -167,11 +167,14 @@ class QueueDelivery:
                 break
             if not self._serve(consumer, now_ms, batch):
                 consumers.round.leave(consumer)
+                if passed_over is None:
+                    passed_over = []
                 passed_over.append(consumer)
-        if selection is not None:
-            passed_over = selection.in_turn(passed_over)
-        for consumer in passed_over:
-            consumers.round.join(consumer)
+        if passed_over is not None:
+            if selection is not None:
+                passed_over = selection.in_turn(passed_over)
+            for consumer in passed_over:
+                consumers.round.join(consumer)
         if self._left == 0 and state.backlogs.waiting > 0 and not rests:
             self._pause = self._begin_pause(now_ms)
         browsers = consumers.browsers
