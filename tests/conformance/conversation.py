@@ -33,7 +33,7 @@ from .frames import (
 from .logins import CHALLENGES_MAX, Login, check_checked, login_of
 from .session import Session
 from .transport import Transport, opened
-from .verdict import RESET, Failed, NotApplicable, Options
+from .verdict import RESET, Failed, Kind, NotApplicable, Options
 
 B = TypeVar("B", bound=Body)
 
@@ -76,21 +76,27 @@ class Conversation:
     def missing_address(self) -> str:
         """An address that does not exist and that the broker refuses to create."""
         if self.options.missing_address is None:
-            raise NotApplicable("needs --missing-address: an address that the broker refuses")
+            raise NotApplicable(
+                "needs --missing-address: an address that the broker refuses", Kind.OPTION_MISSING
+            )
         return self.options.missing_address
 
     @property
     def blocking_address(self) -> str:
         """A queue that gives no credit once it is full, after less than a thousand messages."""
         if self.options.blocking_address is None:
-            raise NotApplicable("needs --blocking-address: a small queue that gives no credit")
+            raise NotApplicable(
+                "needs --blocking-address: a small queue that gives no credit", Kind.OPTION_MISSING
+            )
         return self.options.blocking_address
 
     @property
     def rejecting_address(self) -> str:
         """A queue that rejects messages once it is full, after less than a thousand."""
         if self.options.rejecting_address is None:
-            raise NotApplicable("needs --rejecting-address: a small queue that rejects")
+            raise NotApplicable(
+                "needs --rejecting-address: a small queue that rejects", Kind.OPTION_MISSING
+            )
         return self.options.rejecting_address
 
     # -- further connections
@@ -319,7 +325,7 @@ class Conversation:
         for channel in range(most, -1, -1):
             if channel not in self.sessions:
                 return channel
-        raise NotApplicable("no channel is free")
+        raise NotApplicable("no channel is free", Kind.DID_NOT_HAPPEN)
 
     # -- what most cases begin with
 

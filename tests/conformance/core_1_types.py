@@ -30,7 +30,7 @@ from .conversation import Conversation
 from .frames import described
 from .harness import case
 from .messages import section
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 EVERY_TYPE: Final[dict[str, object]] = {
     "null": None,
@@ -243,7 +243,9 @@ async def deep_nesting_does_no_harm(peer: Conversation) -> None:
         value = list32(value)
     body = b"\x00\x53\x11" + list32(*FIELDS, NULL, value)
     if len(body) + 8 > opened.max_frame_size:
-        raise NotApplicable(f"the broker takes no frame of {len(body) + 8} bytes")
+        raise NotApplicable(
+            f"the broker takes no frame of {len(body) + 8} bytes", Kind.DID_NOT_HAPPEN
+        )
     peer.send_raw(body)
     with suppress(Failed):  # closed without an error? only the other connections matter here
         await peer.receive()

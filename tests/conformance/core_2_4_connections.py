@@ -15,7 +15,7 @@ from .frames import Empty, described, raw_frame
 from .harness import case
 from .messages import section
 from .steps import connected_session
-from .verdict import Failed, NotApplicable, require
+from .verdict import Failed, Kind, NotApplicable, require
 
 IDLE_MS: Final = 1000
 SILENCE_S: Final = 10.0
@@ -89,7 +89,9 @@ async def close_with_an_open_is_on_channel_0(peer: Conversation) -> None:
         while not isinstance(came.body, Close):
             came = await peer.receive()
     except Failed as failed:
-        raise NotApplicable(f"no close came for an open without container-id: {failed}") from None
+        raise NotApplicable(
+            f"no close came for an open without container-id: {failed}", Kind.DID_NOT_HAPPEN
+        ) from None
     require(came.channel == 0, "a close on channel 0", f"channel {came.channel}")
 
 
@@ -145,9 +147,9 @@ async def keepalives_are_empty_frames(peer: Conversation) -> None:
     try:
         came = await peer.receive_any(timeout_s=IDLE_MS / 1000 * 2)
     except Failed as failed:
-        raise NotApplicable(f"no keepalive came: {failed.got}") from None
+        raise NotApplicable(f"no keepalive came: {failed.got}", Kind.DID_NOT_HAPPEN) from None
     if isinstance(came.body, Close):
-        raise NotApplicable("the broker refuses an idle-time-out of a second")
+        raise NotApplicable("the broker refuses an idle-time-out of a second", Kind.NOT_OFFERED)
     if not isinstance(came.body, Empty | Flow):
         raise Failed("an empty frame or a flow", described(came.raw))
 
@@ -198,7 +200,9 @@ def _patience_s(idle_time_out_ms: int) -> float:
     without an idle-time-out, or with too long a one.
     """
     if idle_time_out_ms <= 0:
-        raise NotApplicable("the broker names no idle-time-out")
+        raise NotApplicable("the broker names no idle-time-out", Kind.NOT_OFFERED)
     if idle_time_out_ms / 1000 > SILENCE_S:
-        raise NotApplicable(f"an idle-time-out of {idle_time_out_ms} ms is not waited for")
+        raise NotApplicable(
+            f"an idle-time-out of {idle_time_out_ms} ms is not waited for", Kind.DID_NOT_HAPPEN
+        )
     return idle_time_out_ms / 1000 * 2 + 2

@@ -23,7 +23,7 @@ from .steps import (
     settled_all,
     waiting,
 )
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 WINDOW_WORTH_FILLING: Final = 10_000
 NEARLY_ROUND: Final = 0xFFFF_FFFE
@@ -251,7 +251,9 @@ async def incoming_window_is_opened_again(peer: Conversation) -> None:
     assert session.remote_begin is not None
     window = int(session.remote_begin.incoming_window)
     if window > WINDOW_WORTH_FILLING:
-        raise NotApplicable(f"an incoming-window of {window} is more than is worth filling")
+        raise NotApplicable(
+            f"an incoming-window of {window} is more than is worth filling", Kind.DID_NOT_HAPPEN
+        )
     sender = await session.attach_sender()
     left = window
     for _ in range(window + 10):

@@ -10,7 +10,7 @@ from .frames import Body, Disposition, Header, Transfer
 from .harness import case
 from .messages import message
 from .steps import bodies, connected_session, must, put, received, waiting
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 UNATTACHED_HANDLE = "amqp:session:unattached-handle"
 
@@ -258,7 +258,7 @@ async def handle_above_handle_max_closes(peer: Conversation) -> None:
     assert session.remote_begin is not None
     highest = int(session.remote_begin.handle_max)
     if highest == 0xFFFF_FFFF:
-        raise NotApplicable("the broker allows every handle there is")
+        raise NotApplicable("the broker allows every handle there is", Kind.DID_NOT_HAPPEN)
     session.new_sender(handle=highest + 1)
     await peer.expect_closed("amqp:connection:framing-error")
 

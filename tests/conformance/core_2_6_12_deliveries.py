@@ -17,7 +17,7 @@ from .harness import case
 from .messages import message
 from .session import Sender
 from .steps import connected_session, expect_harmless, must, settled_all, waiting
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 MESSAGE_SIZE_EXCEEDED: Final = "amqp:link:message-size-exceeded"
 SIZE_WORTH_EXCEEDING: Final = 8 * 1024 * 1024
@@ -311,7 +311,9 @@ async def second_mode(peer: Conversation) -> Sender:
     sender = await sender_with_credit(peer, rcv_settle_mode=RCV_SECOND)
     assert sender.remote_attach is not None
     if sender.remote_attach.rcv_settle_mode != RCV_SECOND:
-        raise NotApplicable("the broker answers rcv-settle-mode second with first")
+        raise NotApplicable(
+            "the broker answers rcv-settle-mode second with first", Kind.NOT_OFFERED
+        )
     return sender
 
 
@@ -363,7 +365,10 @@ async def message_above_the_maximum_is_refused(peer: Conversation) -> None:
     assert peer.remote_open is not None
     most = int(sender.remote_attach.max_message_size)
     if not 0 < most <= SIZE_WORTH_EXCEEDING:
-        raise NotApplicable(f"a max-message-size of {most} is none, or more than is worth sending")
+        raise NotApplicable(
+            f"a max-message-size of {most} is none, or more than is worth sending",
+            Kind.DID_NOT_HAPPEN,
+        )
     await sender.credit()
     step = min(int(peer.remote_open.max_frame_size), 65_536) - 100
     sender.transfer(message(b"x" * (step - 100))[:step], more=True)

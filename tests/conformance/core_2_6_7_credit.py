@@ -23,7 +23,7 @@ from .steps import (
     settled_all,
     waiting,
 )
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
 WINDOW_VIOLATION: Final = "amqp:session:window-violation"
@@ -232,7 +232,9 @@ async def credit_of_a_sender_is_renewed(peer: Conversation) -> None:
     sender = await session.attach_sender()
     first = await sender.credit()
     if first > CREDIT_WORTH_EXCEEDING:
-        raise NotApplicable(f"a credit of {first} is more than is worth using up")
+        raise NotApplicable(
+            f"a credit of {first} is more than is worth using up", Kind.DID_NOT_HAPPEN
+        )
     for _ in range(first + 10):
         await sender.credit()
         sender.transfer(message(b"x"), settled=True)
@@ -245,7 +247,9 @@ async def transfers_beyond_the_credit_are_judged(peer: Conversation) -> None:
     sender = await session.attach_sender()
     credit = await sender.credit()
     if credit > CREDIT_WORTH_EXCEEDING:
-        raise NotApplicable(f"a credit of {credit} is more than is worth exceeding")
+        raise NotApplicable(
+            f"a credit of {credit} is more than is worth exceeding", Kind.DID_NOT_HAPPEN
+        )
     sent = [sender.transfer(message(b"x")) for _ in range(credit + 50)]
     try:
         await settled_all(sender, sent)
@@ -276,7 +280,9 @@ async def sender_may_give_credit_up(peer: Conversation) -> None:
     sender = await session.attach_sender()
     credit = await sender.credit()
     if credit > CREDIT_WORTH_EXCEEDING:
-        raise NotApplicable(f"a credit of {credit} is more than anybody gives up")
+        raise NotApplicable(
+            f"a credit of {credit} is more than anybody gives up", Kind.DID_NOT_HAPPEN
+        )
     session.flow(handle=sender.handle, delivery_count=credit, link_credit=0)
     sender.delivery_count = credit
     sender.link_credit = 0

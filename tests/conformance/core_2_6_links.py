@@ -20,7 +20,7 @@ from .steps import (
     received,
     waiting,
 )
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 STOLEN = "amqp:link:stolen"
 ERRANT_LINK = "amqp:session:errant-link"
@@ -33,14 +33,18 @@ async def shared_container(peer: Conversation, other: Conversation) -> None:
     try:
         await other.open(container_id=name)
     except Failed as failed:
-        raise NotApplicable(f"a second connection of a container is refused: {failed}") from None
+        raise NotApplicable(
+            f"a second connection of a container is refused: {failed}", Kind.NOT_OFFERED
+        ) from None
 
 
 async def attached_by_thief(link: Sender | Receiver) -> None:
     """Wait for the attach of a stolen name; raise NotApplicable if the broker refuses the theft."""
     attach = await link.session.peer.expect(Attach, name=link.name)
     if (attach.target if isinstance(link, Sender) else attach.source) is None:
-        raise NotApplicable("the broker refuses the second attach of a link, which it may")
+        raise NotApplicable(
+            "the broker refuses the second attach of a link, which it may", Kind.NOT_OFFERED
+        )
 
 
 # -- names
@@ -371,11 +375,13 @@ async def outcomes_of_a_suspended_link_count(peer: Conversation) -> None:
     assert receiver.remote_attach is not None
     source = receiver.remote_attach.source
     if source is not None and source.expiry_policy == "link-detach":
-        raise NotApplicable("the source ends with its link's detach, as the broker says")
+        raise NotApplicable(
+            "the source ends with its link's detach, as the broker says", Kind.NOT_OFFERED
+        )
     delivery = (await received(receiver, 1))[0]
     answer = await receiver.detach(closed=False)
     if answer.closed:
-        raise NotApplicable("the broker closes a link that is detached")
+        raise NotApplicable("the broker closes a link that is detached", Kind.NOT_OFFERED)
     receiver.settle(delivery)
     left = await waiting(session)
     must(left == [], "no message", left)
@@ -395,7 +401,10 @@ async def break_link(peer: Conversation) -> Sender:
     sender.transfer(message(), tag=None)
     error = await peer.expect_error()
     if not isinstance(error, Detach):
-        raise NotApplicable(f"the broker answers with {type(error).__name__.lower()}, not detach")
+        raise NotApplicable(
+            f"the broker answers with {type(error).__name__.lower()}, not detach",
+            Kind.DID_NOT_HAPPEN,
+        )
     return sender
 
 
@@ -435,7 +444,10 @@ async def detaches_that_cross_answer_each_other(peer: Conversation) -> None:
     session.send(Detach(handle=sender.handle, closed=True))
     error = await peer.expect_error()
     if not isinstance(error, Detach):
-        raise NotApplicable(f"the broker answers with {type(error).__name__.lower()}, not detach")
+        raise NotApplicable(
+            f"the broker answers with {type(error).__name__.lower()}, not detach",
+            Kind.DID_NOT_HAPPEN,
+        )
     await peer.expect_nothing()
 
 
@@ -449,7 +461,10 @@ async def link_error_leaves_other_links_alone(peer: Conversation) -> None:
     bad.transfer(message(), tag=None)
     error = await peer.expect_error()
     if not isinstance(error, Detach):
-        raise NotApplicable(f"the broker answers with {type(error).__name__.lower()}, not detach")
+        raise NotApplicable(
+            f"the broker answers with {type(error).__name__.lower()}, not detach",
+            Kind.DID_NOT_HAPPEN,
+        )
     await put(other, b"goes on")
     receiver.grant(1)
     delivery = await receiver.receive()

@@ -15,7 +15,7 @@ from .conversation import Conversation
 from .frames import Transfer, described, frame, raw_frame
 from .harness import case
 from .messages import body_of, message, section
-from .verdict import Failed, NotApplicable, require
+from .verdict import Failed, Kind, NotApplicable, require
 
 LARGEST_TRIED: Final = 16 * 1024 * 1024
 FRAME_SIZE_MIN: Final = 512
@@ -173,7 +173,7 @@ async def unknown_capabilities_and_properties_are_ignored(peer: Conversation) ->
 async def oversized_frame_is_refused(peer: Conversation) -> None:
     opened = await peer.open()
     if opened.max_frame_size >= 2**32 - 1:
-        raise NotApplicable("the broker sets no limit to frames")
+        raise NotApplicable("the broker sets no limit to frames", Kind.DID_NOT_HAPPEN)
     await peer.begin()
     peer.send_bytes(raw_frame(bytes(56), size=int(opened.max_frame_size) + 1))
     await peer.expect_closed(FRAMING_ERROR)
@@ -183,7 +183,9 @@ async def oversized_frame_is_refused(peer: Conversation) -> None:
 async def frame_of_the_largest_size_is_accepted(peer: Conversation) -> None:
     size = int((await peer.open()).max_frame_size)
     if size > LARGEST_TRIED:
-        raise NotApplicable(f"no frame of {size} bytes is made for this, 16 MiB at most")
+        raise NotApplicable(
+            f"no frame of {size} bytes is made for this, 16 MiB at most", Kind.DID_NOT_HAPPEN
+        )
     session = await peer.begin()
     sender = await session.attach_sender()
     await sender.credit()
@@ -222,7 +224,7 @@ async def frames_of_the_server_fit_the_client(peer: Conversation) -> None:
 async def channel_beyond_the_limit_is_refused(peer: Conversation) -> None:
     opened = await peer.open()
     if opened.channel_max == 0xFFFF:
-        raise NotApplicable("the broker sets no limit to channels")
+        raise NotApplicable("the broker sets no limit to channels", Kind.DID_NOT_HAPPEN)
     begin = Begin(next_outgoing_id=0, incoming_window=1, outgoing_window=1)
     peer.send(begin, channel=int(opened.channel_max) + 1)
     await peer.expect_closed(FRAMING_ERROR)
@@ -232,7 +234,7 @@ async def channel_beyond_the_limit_is_refused(peer: Conversation) -> None:
 async def empty_frame_beyond_the_limit_is_refused(peer: Conversation) -> None:
     opened = await peer.open()
     if opened.channel_max == 0xFFFF:
-        raise NotApplicable("the broker sets no limit to channels")
+        raise NotApplicable("the broker sets no limit to channels", Kind.DID_NOT_HAPPEN)
     peer.send_bytes(raw_frame(b"", int(opened.channel_max) + 1))
     await peer.expect_closed(FRAMING_ERROR)
 

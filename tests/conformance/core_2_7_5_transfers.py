@@ -23,7 +23,7 @@ from .harness import case
 from .messages import body_of
 from .session import Receiver
 from .steps import bodies, connected_session, must, put, received, waiting
-from .verdict import NotApplicable
+from .verdict import Kind, NotApplicable
 
 
 async def receiver_of(peer: Conversation, *messages: bytes, **fields: object) -> Receiver:
@@ -77,7 +77,9 @@ async def unsettled_mode_is_kept(peer: Conversation) -> None:
     receiver = await receiver_of(peer, b"1", snd_settle_mode=SND_UNSETTLED)
     assert receiver.remote_attach is not None
     if receiver.remote_attach.snd_settle_mode != SND_UNSETTLED:
-        raise NotApplicable("the broker does not agree to snd-settle-mode unsettled")
+        raise NotApplicable(
+            "the broker does not agree to snd-settle-mode unsettled", Kind.NOT_OFFERED
+        )
     delivery = (await received(receiver, 1))[0]
     must(not delivery.settled, "an unsettled transfer", delivery)
 
@@ -87,7 +89,9 @@ async def settled_mode_is_kept(peer: Conversation) -> None:
     receiver = await receiver_of(peer, b"1", b"2", snd_settle_mode=SND_SETTLED)
     assert receiver.remote_attach is not None
     if receiver.remote_attach.snd_settle_mode != SND_SETTLED:
-        raise NotApplicable("the broker does not agree to snd-settle-mode settled")
+        raise NotApplicable(
+            "the broker does not agree to snd-settle-mode settled", Kind.NOT_OFFERED
+        )
     for delivery in await received(receiver, 2):
         must(delivery.settled is True, "a settled transfer", delivery)
     await receiver.detach()
@@ -137,7 +141,9 @@ async def second_mode(peer: Conversation, *messages: bytes) -> Receiver:
     receiver = await receiver_of(peer, *messages, rcv_settle_mode=RCV_SECOND)
     assert receiver.remote_attach is not None
     if receiver.remote_attach.rcv_settle_mode != RCV_SECOND:
-        raise NotApplicable("the broker answers rcv-settle-mode second with first")
+        raise NotApplicable(
+            "the broker answers rcv-settle-mode second with first", Kind.NOT_OFFERED
+        )
     return receiver
 
 
@@ -174,7 +180,7 @@ async def known_delivery_is_resumed_under_its_tag(peer: Conversation) -> None:
     receiver = await receiver_of(peer, b"1")
     delivery = (await received(receiver, 1))[0]
     if (await receiver.detach(closed=False)).closed:
-        raise NotApplicable("the broker closes a link that is detached")
+        raise NotApplicable("the broker closes a link that is detached", Kind.NOT_OFFERED)
     unsettled = BytesWriter()
     put_value(unsettled, Map([(delivery.tag, None)]))
     again = receiver.session.new_receiver(name=receiver.name, unsettled=unsettled.getvalue())
@@ -184,7 +190,9 @@ async def known_delivery_is_resumed_under_its_tag(peer: Conversation) -> None:
         or attach.unsettled is None
         or (delivery.tag or b"") not in attach.unsettled
     ):
-        raise NotApplicable("the broker holds nothing unsettled of a link that is detached")
+        raise NotApplicable(
+            "the broker holds nothing unsettled of a link that is detached", Kind.NOT_OFFERED
+        )
     again.grant(1)
     resumed = await again.receive()
     must(resumed.resume and resumed.tag == delivery.tag, "the delivery resumed", resumed)

@@ -14,7 +14,7 @@ from .harness import case
 from .messages import message, sections
 from .session import Receiver
 from .steps import bodies, connected_session, must, put, received, waiting
-from .verdict import NotApplicable
+from .verdict import Kind, NotApplicable
 
 HEADER: Final = 0x70
 DELIVERY_COUNT: Final = 4
@@ -185,7 +185,9 @@ async def delivery_count_after(
     assert receiver.remote_attach is not None
     told = receiver.remote_attach.source
     if told is None or type(told.default_outcome) is not type(default_outcome):
-        raise NotApplicable("the broker answers with a default-outcome of its own")
+        raise NotApplicable(
+            "the broker answers with a default-outcome of its own", Kind.NOT_OFFERED
+        )
     receiver.settle(deliveries[0], state)
     await receiver.detach()
     again = await receiver.session.attach_receiver(name=peer.name("again"))

@@ -35,7 +35,7 @@ from .harness import case
 from .messages import message
 from .session import Receiver, Session
 from .steps import bodies, connected_session, must
-from .verdict import NotApplicable
+from .verdict import Kind, NotApplicable
 
 FAILED = Modified(delivery_failed=True)
 
@@ -92,7 +92,7 @@ async def a_settled_message_is_gone(peer: Conversation) -> None:
     if came.settled is not True:
         receiver.settle(came)
         await peer.expect_nothing()
-        raise NotApplicable("the broker sends unsettled, though asked to settle")
+        raise NotApplicable("the broker sends unsettled, though asked to settle", Kind.NOT_OFFERED)
     await receiver.detach()
     await check_empty(await another_link(session))
 

@@ -20,7 +20,7 @@ from .harness import case
 from .messages import message
 from .session import Sender, Session
 from .steps import connected_session, must
-from .verdict import NotApplicable
+from .verdict import Kind, NotApplicable
 
 SECOND_MS = 1000
 """The shortest possible timeout, in ms."""
@@ -45,7 +45,9 @@ async def creator(session: Session, expiry_policy: str, timeout_s: int = 0) -> S
     )
     made = await answered(link)
     if (made.expiry_policy, made.timeout) != (expiry_policy, timeout_s):
-        raise NotApplicable(f"the terminus lives by {made.expiry_policy}, {made.timeout} s")
+        raise NotApplicable(
+            f"the terminus lives by {made.expiry_policy}, {made.timeout} s", Kind.NOT_OFFERED
+        )
     return link
 
 

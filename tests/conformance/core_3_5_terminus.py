@@ -26,7 +26,7 @@ from .harness import case
 from .messages import message
 from .session import Link, Receiver, Sender, Session
 from .steps import bodies, connected_session, must
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 LIFETIME_POLICY = "lifetime-policy"
 DELETE_ON_CLOSE = Described(ULong(0x2B), [])
@@ -51,7 +51,7 @@ async def answered(link: Sender | Receiver) -> Source | Target:
     """Return the terminus that the broker made; raise NotApplicable if it makes none."""
     made = await granted(link)
     if made is None:
-        raise NotApplicable("the broker refuses to make the node")
+        raise NotApplicable("the broker refuses to make the node", Kind.NOT_OFFERED)
     return made
 
 
@@ -64,7 +64,9 @@ async def dynamic_target(session: Session, policy: Described = DELETE_ON_CLOSE) 
     made = await answered(link)
     given = made.dynamic_node_properties.get(LIFETIME_POLICY)
     if policy is not DELETE_ON_CLOSE and given != policy:
-        raise NotApplicable("the broker gives the node another lifetime, and says so")
+        raise NotApplicable(
+            "the broker gives the node another lifetime, and says so", Kind.NOT_OFFERED
+        )
     return link
 
 
@@ -230,7 +232,7 @@ async def copying(session: Session, snd_settle_mode: int = 0) -> Receiver:
     made = await answered(link)
     assert isinstance(made, Source)
     if made.distribution_mode != "copy":
-        raise NotApplicable("the broker does not copy from queues, and says so")
+        raise NotApplicable("the broker does not copy from queues, and says so", Kind.NOT_OFFERED)
     return link
 
 

@@ -26,7 +26,7 @@ from .jms_transactions import coordinator, declared, discharge
 from .messages import message
 from .session import Receiver, Sender, Session
 from .steps import MANY, bodies, connected_session, must, put
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 NOT_IMPLEMENTED: Final = "amqp:not-implemented"
 LONG: Final = bytes(range(256)) * 16
@@ -50,7 +50,10 @@ async def acquired(receiver: Receiver, txn_id: bytes, count: int) -> list[Transf
         if isinstance(came, Detach):
             told = "none" if came.error is None else came.error.condition
             must(told == NOT_IMPLEMENTED, f"{NOT_IMPLEMENTED}, or deliveries", told)
-            raise NotApplicable("the broker acquires no messages in transactions, which it may not")
+            raise NotApplicable(
+                "the broker acquires no messages in transactions, which it may not",
+                Kind.NOT_OFFERED,
+            )
         if isinstance(came, Flow):
             continue
         must(isinstance(came, Transfer), "a delivery", type(came).__name__.lower())
@@ -170,7 +173,7 @@ async def settled_deliveries_are_acquired_too(peer: Conversation) -> None:
     settled = await session.attach_receiver(name=peer.name("s"), snd_settle_mode=SND_SETTLED)
     assert settled.remote_attach is not None
     if settled.remote_attach.snd_settle_mode != SND_SETTLED:
-        raise NotApplicable("the broker does not send settled")
+        raise NotApplicable("the broker does not send settled", Kind.NOT_OFFERED)
     for fail in (True, False):
         txn_id = await declared(link)
         acquire(settled, txn_id)
@@ -220,7 +223,9 @@ async def a_link_acquires_for_several_transactions(peer: Conversation) -> None:
     attach = link.remote_attach
     assert attach is not None
     if "amqp:multi-txns-per-ssn" not in getattr(attach.target, "capabilities", []):
-        raise NotApplicable("the broker does not offer several transactions for a session")
+        raise NotApplicable(
+            "the broker does not offer several transactions for a session", Kind.NOT_OFFERED
+        )
     first, second = await declared(link), await declared(link)
     acquire(receiver, first, 1, drain=False)
     (one,) = await acquired(receiver, first, 1)
@@ -291,7 +296,7 @@ async def a_flow_within_no_transaction_is_an_error(peer: Conversation) -> None:
     known = ("amqp:transaction:unknown-id", NOT_IMPLEMENTED)
     must(error.condition in known, "unknown-id, or not-implemented", error.condition)
     if error.condition == NOT_IMPLEMENTED:
-        raise NotApplicable("the broker acquires no messages in transactions")
+        raise NotApplicable("the broker acquires no messages in transactions", Kind.NOT_OFFERED)
     found = await left(peer)
     must(found == [b"1"], "the message, which was not acquired", found)
 

@@ -24,7 +24,7 @@ from .jms_transactions import coordinator, declared, discharge, ended, send_with
 from .messages import message
 from .session import Link, Sender, Session
 from .steps import bodies, connected_session, must, received
-from .verdict import NotApplicable
+from .verdict import Kind, NotApplicable
 
 ROLLBACK: Final = "amqp:transaction:rollback"
 UNKNOWN_ID: Final = "amqp:transaction:unknown-id"
@@ -62,7 +62,7 @@ async def the_coordinator_tells_its_capabilities(peer: Conversation) -> None:
     assert isinstance(attach.target, Coordinator)
     offered = attach.target.capabilities
     if "amqp:distributed-transactions" in offered:
-        raise NotApplicable("the broker offers distributed transactions")
+        raise NotApplicable("the broker offers distributed transactions", Kind.NOT_OFFERED)
     must("amqp:local-transactions" in offered, "amqp:local-transactions", offered)
 
 
@@ -165,7 +165,9 @@ async def transactions_of_a_session_are_apart(peer: Conversation) -> None:
     assert attach is not None
     assert isinstance(attach.target, Coordinator)
     if "amqp:multi-txns-per-ssn" not in attach.target.capabilities:
-        raise NotApplicable("the broker does not offer several transactions for a session")
+        raise NotApplicable(
+            "the broker does not offer several transactions for a session", Kind.NOT_OFFERED
+        )
     other = await declared(link)
     sender = await session.attach_sender()
     await send_within(sender, one, message(b"one"))
@@ -184,7 +186,9 @@ async def links_of_other_sessions_take_part(peer: Conversation) -> None:
     assert attach is not None
     assert isinstance(attach.target, Coordinator)
     if "amqp:multi-ssns-per-txn" not in attach.target.capabilities:
-        raise NotApplicable("the broker does not offer transactions over several sessions")
+        raise NotApplicable(
+            "the broker does not offer transactions over several sessions", Kind.NOT_OFFERED
+        )
     second = await peer.begin(channel=1)
     await send_within(await second.attach_sender(), txn_id, message(b"1"))
     receiver = await session.attach_receiver()

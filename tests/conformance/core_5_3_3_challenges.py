@@ -20,7 +20,7 @@ from .logins import (
     login_of,
     pause,
 )
-from .verdict import Failed, NotApplicable, require
+from .verdict import Failed, Kind, NotApplicable, require
 
 LONG_NONCE = 430
 """Characters of a nonce that fits into a sasl-init, and with the server's own not into a challenge:
@@ -30,11 +30,11 @@ the server's first message repeats it."""
 async def _scram(peer: Conversation, *, nonce: str | None = None) -> ScramLogin:
     """Return a login by the first SCRAM mechanism that is offered."""
     if peer.options.user is None:
-        raise NotApplicable("needs --user")
+        raise NotApplicable("needs --user", Kind.OPTION_MISSING)
     offered = await peer.mechanisms()
     mechanism = next((each for each in SCRAM if each in offered), None)
     if mechanism is None:
-        raise NotApplicable(f"the broker offers {', '.join(offered)}, not SCRAM")
+        raise NotApplicable(f"the broker offers {', '.join(offered)}, not SCRAM", Kind.NOT_OFFERED)
     return ScramLogin(mechanism, peer.options, nonce=nonce)
 
 
@@ -98,7 +98,9 @@ async def each_scram_mechanism_lets_a_user_in(peer: Conversation) -> None:
     offered = await peer.mechanisms()
     tried = [each for each in SCRAM if each in offered]
     if peer.options.user is None or not tried:
-        raise NotApplicable(f"the broker offers {', '.join(offered)}, or no --user is given")
+        raise NotApplicable(
+            f"the broker offers {', '.join(offered)}, or no --user is given", Kind.NOT_OFFERED
+        )
     for mechanism in tried:
         async with peer.another() as other:
             await other.mechanisms()

@@ -23,7 +23,7 @@ from .frames import Body, Frame, Header, described, frame, raw_frame, sasl_frame
 from .harness import case
 from .logins import WITH_USER, login_of
 from .messages import section
-from .verdict import Failed, NotApplicable, require
+from .verdict import Failed, Kind, NotApplicable, require
 
 B = TypeVar("B", bound=Body)
 
@@ -118,24 +118,26 @@ async def unknown_mechanism_is_refused(peer: Conversation) -> None:
 @case("core", "5.3.3.6", "A wrong password: the outcome is auth (1), then close.")
 async def wrong_password_is_refused(peer: Conversation) -> None:
     if peer.options.user is None:
-        raise NotApplicable("needs --user")
+        raise NotApplicable("needs --user", Kind.OPTION_MISSING)
     await _wrong_password(peer, peer.options.user, (peer.options.password or "") + "x")
 
 
 @case("core", "5.3.3.6", "An unknown user: the outcome is auth (1), then close.")
 async def unknown_user_is_refused(peer: Conversation) -> None:
     if peer.options.user is None:
-        raise NotApplicable("needs --user")
+        raise NotApplicable("needs --user", Kind.OPTION_MISSING)
     await _wrong_password(peer, peer.name("nobody"), "x")
 
 
 async def _wrong_password(peer: Conversation, user: str, password: str) -> None:
     offered = await peer.mechanisms()
     if "ANONYMOUS" in offered:
-        raise NotApplicable("the broker lets anybody in, so it may not care for names")
+        raise NotApplicable(
+            "the broker lets anybody in, so it may not care for names", Kind.NOT_OFFERED
+        )
     login = login_of(replace(peer.options, user=user, password=password), offered)
     if login.init.mechanism not in WITH_USER:
-        raise NotApplicable(f"{login.init.mechanism} has no password")
+        raise NotApplicable(f"{login.init.mechanism} has no password", Kind.NOT_OFFERED)
     peer.send_sasl(login.init)
     outcome = await peer.expect_outcome(login)
     require(outcome.code == SASL_AUTH, "the outcome auth (1)", f"the code {int(outcome.code)}")
@@ -227,7 +229,9 @@ async def sasl_header_cannot_come_twice(peer: Conversation) -> None:
 async def anonymous_is_let_in_where_it_is_offered(peer: Conversation) -> None:
     offered = await peer.mechanisms()
     if "ANONYMOUS" not in offered:
-        raise NotApplicable(f"the broker offers {', '.join(offered)}, not ANONYMOUS")
+        raise NotApplicable(
+            f"the broker offers {', '.join(offered)}, not ANONYMOUS", Kind.NOT_OFFERED
+        )
     peer.send_sasl(SaslInit(mechanism="ANONYMOUS"))
     await peer.expect(SaslOutcome, code=0)
 
@@ -235,10 +239,12 @@ async def anonymous_is_let_in_where_it_is_offered(peer: Conversation) -> None:
 @case("core", "5.3.2", "Frames behind a header that should have been SASL's get nothing begun.")
 async def nothing_is_begun_without_the_security_layer(peer: Conversation) -> None:
     if peer.options.user is None:
-        raise NotApplicable("needs --user: without one nobody must authenticate")
+        raise NotApplicable(
+            "needs --user: without one nobody must authenticate", Kind.OPTION_MISSING
+        )
     begin = Begin(next_outgoing_id=0, incoming_window=1, outgoing_window=1)
     peer.send_bytes(AMQP_HEADER + frame(peer.our_open()) + frame(begin))
     header = (await peer.expect(Header)).data
     if header == AMQP_HEADER:
-        raise NotApplicable("the broker lets clients in without a security layer")
+        raise NotApplicable("the broker lets clients in without a security layer", Kind.NOT_OFFERED)
     await peer.expect_eof()

@@ -19,7 +19,7 @@ from .frames import Disposition, Transfer, described
 from .messages import section, sections
 from .session import Receiver, Sender
 from .steps import bodies, connected_session
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 ALL_OUTCOMES: Final = [
     "amqp:accepted:list",
@@ -145,7 +145,7 @@ async def unless_not_offered(link: Sender | Receiver) -> Attach:
     detach = await peer.expect_until(Detach)
     condition = detach.error.condition if detach.error is not None else "no error"
     if condition == NOT_IMPLEMENTED:
-        raise NotApplicable("the broker refuses it with amqp:not-implemented")
+        raise NotApplicable("the broker refuses it with amqp:not-implemented", Kind.NOT_OFFERED)
     raise Failed("the link", f"a refusal with {condition}")
 
 

@@ -17,7 +17,7 @@ from typing import Final
 from .conversation import Conversation, connected
 from .logins import PAUSES_S, TryLaterError, pause
 from .steps import connected_session, waiting
-from .verdict import Failed, NotApplicable, Options, Verdict
+from .verdict import Failed, Kind, NotApplicable, Options, Verdict
 
 Run = Callable[[Conversation], Awaitable[None]]
 
@@ -41,7 +41,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Result:
-    """The verdict on one case; `conversation` has a line for each frame, whatever the verdict."""
+    """The verdict on one case; `conversation` has a line for each frame, whatever the verdict.
+
+    `expected` and `got` are those of a failed case, `reason` and `kind` those of one that is not
+    applicable.
+    """
 
     case: Case
     verdict: Verdict
@@ -50,6 +54,7 @@ class Result:
     expected: str = ""
     got: str = ""
     reason: str = ""
+    kind: Kind | None = None
 
 
 def case(source: str, clause: str, sentence: str) -> Callable[[Run], Case]:
@@ -106,8 +111,8 @@ async def judge(each: Case, options: Options) -> Result:
     address = options.address or f"conformance.{os.urandom(6).hex()}"
     start = time.monotonic()
 
-    def result(verdict: Verdict, **why: str) -> Result:
-        return Result(each, verdict, time.monotonic() - start, lines, **why)
+    def result(verdict: Verdict, *, kind: Kind | None = None, **why: str) -> Result:
+        return Result(each, verdict, time.monotonic() - start, lines, kind=kind, **why)
 
     try:
         async with asyncio.timeout(CASE_LIMIT_S):
@@ -118,8 +123,10 @@ async def judge(each: Case, options: Options) -> Result:
         return result(Verdict.FAILED, expected="a login", got="the outcome sys-temp (4), always")
     except Failed as failed:
         return result(Verdict.FAILED, expected=failed.expected, got=failed.got)
-    except NotApplicable as reason:
-        return result(Verdict.NOT_APPLICABLE, reason=reason.reason)
+    except NotApplicable as untried:
+        if options.strict_jms and untried.kind is Kind.IGNORED:
+            return result(Verdict.FAILED, expected=each.sentence, got=untried.reason)
+        return result(Verdict.NOT_APPLICABLE, reason=untried.reason, kind=untried.kind)
     except OSError as error:
         return result(Verdict.FAILED, expected="a connection", got=str(error) or repr(error))
     except Exception:  # noqa: BLE001 - whatever the error is, the other cases must run

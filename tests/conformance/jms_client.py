@@ -29,7 +29,7 @@ from .jms_destinations import as_jms_consumer
 from .messages import message, section, sections
 from .session import Receiver
 from .steps import bodies, connected_session, must, received
-from .verdict import NotApplicable
+from .verdict import Kind, NotApplicable
 
 DESIRED: Final = [
     "sole-connection-for-container",
@@ -48,7 +48,7 @@ def offered(name: str, capability: str) -> Case:
     async def run(peer: Conversation) -> None:
         opened = await peer.open(desired_capabilities=list(DESIRED))
         if capability not in opened.offered_capabilities:
-            raise NotApplicable(f"the broker does not offer {capability}")
+            raise NotApplicable(f"the broker does not offer {capability}", Kind.NOT_OFFERED)
 
     sentence = f"{capability} is offered by the open, so that clients may count on it."
     return Case(name, "jms", "2.2", sentence, run)

@@ -27,7 +27,7 @@ from .messages import body_of, message, section
 from .relay import ANONYMOUS_RELAY
 from .session import Receiver, Sender, Session
 from .steps import bodies, connected_session, must
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 DELAY_MS: Final = 300
 
@@ -44,7 +44,7 @@ async def delaying(session: Session) -> Sender:
     assert opened is not None
     assert attached is not None
     if "DELAYED_DELIVERY" not in opened.offered_capabilities + attached.offered_capabilities:
-        raise NotApplicable("the broker does not offer DELAYED_DELIVERY")
+        raise NotApplicable("the broker does not offer DELAYED_DELIVERY", Kind.NOT_OFFERED)
     return sender
 
 
@@ -62,7 +62,9 @@ async def a_delayed_message_comes_in_time(peer: Conversation) -> None:
     try:
         came = await receiver.receive()
     except Failed:
-        raise NotApplicable("nothing came in time; no clause says how late it may be") from None
+        raise NotApplicable(
+            "nothing came in time; no clause says how late it may be", Kind.DID_NOT_HAPPEN
+        ) from None
     at = now_ms().value
     receiver.settle(came)
     must(bodies([came]) == [b"later"], "the delayed message", bodies([came]))
@@ -97,7 +99,9 @@ async def next_body(receiver: Receiver) -> bytes:
     try:
         came = await receiver.receive()
     except Failed:
-        raise NotApplicable("nothing came in time; no clause says how late it may be") from None
+        raise NotApplicable(
+            "nothing came in time; no clause says how late it may be", Kind.DID_NOT_HAPPEN
+        ) from None
     receiver.settle(came)
     return body_of(came.payload)
 
@@ -165,7 +169,7 @@ async def the_relay_delays(peer: Conversation) -> None:
     opened = peer.remote_open
     assert opened is not None
     if ANONYMOUS_RELAY not in opened.offered_capabilities:
-        raise NotApplicable(f"the broker does not offer {ANONYMOUS_RELAY}")
+        raise NotApplicable(f"the broker does not offer {ANONYMOUS_RELAY}", Kind.NOT_OFFERED)
     sender = await session.attach_sender(None, desired_capabilities=["DELAYED_DELIVERY"])
     to = properties(to=peer.address)
     due = now_ms().value + DELAY_MS

@@ -27,7 +27,7 @@ from .harness import case
 from .messages import message
 from .session import Receiver, Sender, Session
 from .steps import bodies, connected_session, must
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 
 def as_jms_consumer(address: str, kind: str = "queue") -> Source:
@@ -85,7 +85,9 @@ async def a_queue_is_not_the_topic_of_its_name(peer: Conversation) -> None:
         source=as_jms_consumer(peer.address, "topic"), name=peer.name("subscriber")
     )
     if await granted(topic) is None:
-        raise NotApplicable("the broker does not let a queue and a topic have one name")
+        raise NotApplicable(
+            "the broker does not let a queue and a topic have one name", Kind.NOT_OFFERED
+        )
     await send_all(await session.attach_sender(), message(b"to the queue"))
     found = await take_all(topic)
     must(found == [], "nothing at the topic", found)

@@ -31,7 +31,7 @@ from .jms_subscriptions import NO_LOCAL, SELECTOR, numbered, selecting
 from .messages import body_of, message, section
 from .session import Receiver, Session
 from .steps import bodies, connected_session, must
-from .verdict import NotApplicable
+from .verdict import Kind, NotApplicable
 
 SELECTOR_BY_NAME = Symbol("apache.org:selector-filter:string")
 
@@ -62,7 +62,9 @@ async def filtered(
     attach = await unless_not_offered(link)
     assert attach.source is not None
     if {each.key for each in attach.source.filter} != {each.key for each in filters}:
-        raise NotApplicable("the broker does not answer all of the filters as being in force")
+        raise NotApplicable(
+            "the broker does not answer all of the filters as being in force", Kind.NOT_OFFERED
+        )
     return link
 
 

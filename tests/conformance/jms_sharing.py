@@ -23,7 +23,7 @@ from .harness import case
 from .messages import body_of, message
 from .session import Receiver, Sender, Session
 from .steps import bodies, connected_session, must, received
-from .verdict import NotApplicable
+from .verdict import Kind, NotApplicable
 
 LAST_OF_GROUP: Final = 2**32 - 1
 """The group-sequence of a message that closes its group: JMSXGroupSeq -1."""
@@ -70,7 +70,7 @@ async def shared_by_two(peer: Conversation) -> Shared:
     await send_all(sender, grouped(b"next"), message(b"of no group"))
     body = await take_one(other)
     if body == b"next":
-        raise NotApplicable("the broker gives the messages of a group to anybody")
+        raise NotApplicable("the broker gives the messages of a group to anybody", Kind.IGNORED)
     must(body == b"of no group", "the message of no group", body)
     await peer.expect_nothing()
     must(await take_one(owner) == b"next", "the group's next message", "another one")
@@ -163,10 +163,12 @@ async def the_higher_consumer_comes_first(peer: Conversation) -> None:
     low = await consumer(session, "low", credit=5, priority=Int(1))
     high = await consumer(session, "high", credit=2, priority=Int(2))
     if low is None or high is None:
-        raise NotApplicable("the broker refuses consumers with a priority")
+        raise NotApplicable("the broker refuses consumers with a priority", Kind.NOT_OFFERED)
     first = [await who_gets(sender, low, high) for _ in range(2)]
     if first[0] is low:
-        raise NotApplicable("the broker takes no notice of the priority of a consumer")
+        raise NotApplicable(
+            "the broker takes no notice of the priority of a consumer", Kind.NOT_OFFERED
+        )
     must(first[1] is high, "the second message for the consumer of higher priority", "the other")
     third = await who_gets(sender, low, high)
     must(third is low, "the third message for the one that has credit", "the other")
@@ -182,10 +184,10 @@ async def an_exclusive_consumer_is_alone(peer: Conversation) -> None:
     sole = await consumer(session, "sole", credit=2, exclusive=True)
     second = await consumer(session, "second", credit=2, exclusive=True)
     if sole is None or second is None:
-        raise NotApplicable("the broker lets nobody wait for its turn")
+        raise NotApplicable("the broker lets nobody wait for its turn", Kind.NOT_OFFERED)
     found = [await who_gets(sender, sole, second) for _ in range(2)]
     if second in found:
-        raise NotApplicable("the broker takes no notice of exclusive consumers")
+        raise NotApplicable("the broker takes no notice of exclusive consumers", Kind.NOT_OFFERED)
     sender.transfer(message(b"after both"), settled=True)
     await peer.expect_nothing()
     second.grant(0)
@@ -209,7 +211,7 @@ async def fill(sender: Sender) -> int:
         if sender.link_credit <= 0:
             return sent
         check_accepted(await sender.settled(sender.transfer(message(b"%d" % sent))))
-    raise NotApplicable(f"the queue takes {FULL_WITH} messages and more")
+    raise NotApplicable(f"the queue takes {FULL_WITH} messages and more", Kind.DID_NOT_HAPPEN)
 
 
 @case("own", "full", "A full queue holds its producers up by credit alone, until there is room.")
@@ -242,7 +244,7 @@ async def a_full_queue_rejects(peer: Conversation) -> None:
         count += 1
         state = (await sender.send(message(b"%d" % count))).state
     if isinstance(state, Accepted):
-        raise NotApplicable(f"the queue takes {FULL_WITH} messages and more")
+        raise NotApplicable(f"the queue takes {FULL_WITH} messages and more", Kind.DID_NOT_HAPPEN)
     must(isinstance(state, Rejected), "a rejection", state_in_words(state))
     assert isinstance(state, Rejected)
     condition = "none" if state.error is None else state.error.condition

@@ -27,7 +27,7 @@ from .jms_subscriptions import SELECTOR, SHARED_SUBS, condition_of, filter_of, s
 from .messages import message
 from .session import Receiver, Session
 from .steps import connected_session, must
-from .verdict import NotApplicable
+from .verdict import Kind, NotApplicable
 
 
 def other_topic(peer: Conversation) -> str:
@@ -80,7 +80,9 @@ async def another_selector_begins_anew(peer: Conversation) -> None:
         assert link.remote_attach is not None
         assert link.remote_attach.source is not None
         if not link.remote_attach.source.filter:
-            raise NotApplicable("the broker does not answer the selector as a filter in force")
+            raise NotApplicable(
+                "the broker does not answer the selector as a filter in force", Kind.NOT_OFFERED
+            )
         await send_all(sender, message(b"wanted"))
         await check_gets(link, b"wanted")
         await end(link)
@@ -215,7 +217,9 @@ async def lasting(session: Session, expiry_policy: str, timeout_s: int = 0) -> R
     told = link.remote_attach.source
     assert told is not None
     if (told.expiry_policy, told.timeout) != (expiry_policy, timeout_s):
-        raise NotApplicable(f"the terminus lives by {told.expiry_policy}, {told.timeout} s")
+        raise NotApplicable(
+            f"the terminus lives by {told.expiry_policy}, {told.timeout} s", Kind.NOT_OFFERED
+        )
     return link
 
 

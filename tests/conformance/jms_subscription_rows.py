@@ -29,7 +29,7 @@ from .jms_subscriptions import SHARED_SUBS, condition_of, subscribed
 from .messages import message
 from .session import Receiver, Sender, Session
 from .steps import connected_session, must
-from .verdict import NotApplicable
+from .verdict import Kind, NotApplicable
 
 CAPABILITIES: Final = ("shared", "global")
 
@@ -66,7 +66,7 @@ async def clients(
                 container_id=peer.name(name), desired_capabilities=[SHARED_SUBS]
             )
             if "shared" in words and SHARED_SUBS not in opened.offered_capabilities:
-                raise NotApplicable(f"the broker does not offer {SHARED_SUBS}")
+                raise NotApplicable(f"the broker does not offer {SHARED_SUBS}", Kind.NOT_OFFERED)
             sessions.append(await each.begin())
         yield sender, sessions[0], sessions[1]
 

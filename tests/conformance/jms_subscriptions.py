@@ -29,7 +29,7 @@ from .jms_destinations import as_jms_consumer, publisher, topic_of
 from .messages import message, section
 from .session import Receiver, Session
 from .steps import connected_session, must
-from .verdict import NotApplicable
+from .verdict import Kind, NotApplicable
 
 SHARED_SUBS: Final = "SHARED-SUBS"
 
@@ -166,7 +166,7 @@ async def sharing(peer: Conversation) -> Session:
     """Return a session; raise NotApplicable if the broker offers no shared subscriptions."""
     opened = await peer.open(desired_capabilities=[SHARED_SUBS])
     if SHARED_SUBS not in opened.offered_capabilities:
-        raise NotApplicable(f"the broker does not offer {SHARED_SUBS}")
+        raise NotApplicable(f"the broker does not offer {SHARED_SUBS}", Kind.NOT_OFFERED)
     return await peer.begin()
 
 
@@ -258,7 +258,9 @@ async def selecting(session: Session, selector: str, kind: str = "queue") -> Rec
     attach = await unless_not_offered(link)
     assert attach.source is not None
     if not attach.source.filter:
-        raise NotApplicable("the broker does not answer the selector as a filter in force")
+        raise NotApplicable(
+            "the broker does not answer the selector as a filter in force", Kind.NOT_OFFERED
+        )
     return link
 
 
@@ -315,11 +317,13 @@ async def a_bad_selector_is_refused(peer: Conversation) -> None:
     )
     attach = await peer.expect(Attach, name=link.name)
     if attach.source is not None and not attach.source.filter:
-        raise NotApplicable("the broker does not answer the selector as a filter in force")
+        raise NotApplicable(
+            "the broker does not answer the selector as a filter in force", Kind.NOT_OFFERED
+        )
     must(attach.source is None, "a refusal", "a link")
     condition = condition_of((await peer.expect(Detach, closed=True)).error)
     if condition == "amqp:not-implemented":
-        raise NotApplicable("the broker refuses it with amqp:not-implemented")
+        raise NotApplicable("the broker refuses it with amqp:not-implemented", Kind.NOT_OFFERED)
     must(condition == INVALID_FIELD, INVALID_FIELD, condition)
 
 
@@ -332,7 +336,9 @@ async def no_local_leaves_own_messages_out(peer: Conversation) -> None:
     attach = await unless_not_offered(link)
     assert attach.source is not None
     if not attach.source.filter:
-        raise NotApplicable("the broker does not answer no-local as a filter in force")
+        raise NotApplicable(
+            "the broker does not answer no-local as a filter in force", Kind.NOT_OFFERED
+        )
     await send_all(sender, message(b"own"))
     async with peer.another() as other:
         await send_all(await publisher(await connected_session(other)), message(b"another's"))

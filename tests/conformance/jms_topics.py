@@ -17,7 +17,7 @@ from .messages import message
 from .relay import addressed, with_relay
 from .session import Receiver, Sender, Session
 from .steps import connected_session, must
-from .verdict import NotApplicable
+from .verdict import Kind, NotApplicable
 
 
 def on_topic(body: bytes, subject: str | None = None) -> bytes:
@@ -33,7 +33,7 @@ async def subscriber(session: Session, address: str) -> Receiver:
     """Return a subscriber; raise NotApplicable if the broker refuses it."""
     link = session.new_receiver(source=as_jms_consumer(address, "topic"))
     if await granted(link) is None:
-        raise NotApplicable(f"the broker has no topics like {address}")
+        raise NotApplicable(f"the broker has no topics like {address}", Kind.NOT_OFFERED)
     return link
 
 
@@ -45,7 +45,7 @@ async def with_keys(peer: Conversation) -> tuple[Session, str]:
     link = await subscriber(session, f"{probe}/key")
     await send_all(sender, on_topic(b"probe", "key"))
     if await take_all(link) != [b"probe"]:
-        raise NotApplicable("the broker has no exchange/binding addresses")
+        raise NotApplicable("the broker has no exchange/binding addresses", Kind.NOT_OFFERED)
     return session, topic
 
 
@@ -57,7 +57,7 @@ async def with_wildcards(peer: Conversation) -> tuple[Session, str]:
     link = await subscriber(session, f"{probe}.*")
     await send_all(sender, message(b"probe"))
     if await take_all(link) != [b"probe"]:
-        raise NotApplicable("the broker has no hierarchical topics")
+        raise NotApplicable("the broker has no hierarchical topics", Kind.NOT_OFFERED)
     return session, topic
 
 

@@ -33,7 +33,7 @@ from .harness import case
 from .messages import message, section
 from .session import Sender, Session
 from .steps import bodies, connected_session, must, received
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 TXN_ID_MAX: Final = 32
 """Maximum bytes of a transaction id that JMS clients accept (10.2)."""
@@ -198,7 +198,7 @@ async def commands_may_be_pipelined(peer: Conversation) -> None:
     link = await coordinator(session)
     first = await declared(link)
     if await link.credit() < 2:
-        raise NotApplicable("the broker gives credit for one command at a time")
+        raise NotApplicable("the broker gives credit for one command at a time", Kind.NOT_OFFERED)
     commit = link.transfer(discharge(first, fail=False))
     begin = link.transfer(declare())
     left = {commit: "accepted", begin: "declared"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.amqp.sasl_frames import SASL_SYS_TEMP, SaslInit, SaslOutcome
 
-from .verdict import Failed, NotApplicable, Options
+from .verdict import Failed, Kind, NotApplicable, Options
 
 if TYPE_CHECKING:
     from scramp import ScramClient
@@ -123,7 +123,8 @@ def login_of(options: Options, offered: list[str]) -> Login:
                 f" --mechanism is {wanted}"
                 if wanted is not None
                 else f" a user is {'' if options.user is not None else 'not '}given"
-            )
+            ),
+            Kind.NOT_OFFERED,
         )
     if wanted in SCRAM:
         return ScramLogin(wanted, options)

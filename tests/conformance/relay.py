@@ -28,7 +28,7 @@ from .harness import case
 from .messages import message
 from .session import Sender, Session
 from .steps import bodies, must
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 DELIVERY_TAG: Final = "delivery-tag"
@@ -49,7 +49,7 @@ async def peer_with_relay(peer: Conversation) -> Session:
     """Return a session; raise NotApplicable if the broker does not offer the relay."""
     opened = await peer.open(desired_capabilities=[ANONYMOUS_RELAY])
     if ANONYMOUS_RELAY not in opened.offered_capabilities:
-        raise NotApplicable("the broker does not offer ANONYMOUS-RELAY")
+        raise NotApplicable("the broker does not offer ANONYMOUS-RELAY", Kind.NOT_OFFERED)
     return await peer.begin()
 
 
@@ -242,7 +242,9 @@ async def the_relay_tells_topics_from_queues(peer: Conversation) -> None:
     on_topic = session.new_receiver(source=topic, name=peer.name("subscriber"))
     attach = await peer.expect(Attach, name=on_topic.name)
     if attach.source is None:
-        raise NotApplicable("the broker does not let a queue and a topic have one name")
+        raise NotApplicable(
+            "the broker does not let a queue and a topic have one name", Kind.NOT_OFFERED
+        )
     check_accepted(await sender.send(addressed(name, b"to the topic", kind=1)))
     check_accepted(await sender.send(addressed(name, b"to the queue")))
     found = await receive_all(on_queue)

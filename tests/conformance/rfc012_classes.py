@@ -12,7 +12,7 @@ from .jms_destinations import as_jms_consumer
 from .messages import message
 from .session import Receiver, Sender, Session
 from .steps import connected_session, must
-from .verdict import NotApplicable
+from .verdict import Kind, NotApplicable
 
 
 async def sender_to(session: Session, address: str, kind: str = "queue") -> Sender:
@@ -37,10 +37,10 @@ async def knowing_classes(peer: Conversation) -> Session:
         target=Target(address=f"/transient/queue/{name}", capabilities=["queue"])
     )
     if await granted(sender) is None:
-        raise NotApplicable("the broker refuses such addresses")
+        raise NotApplicable("the broker refuses such addresses", Kind.NOT_OFFERED)
     await send_all(sender, message(b"known"))
     if await take_all(await receiver_of(session, f"/queue/transient/{name}")) != [b"known"]:
-        raise NotApplicable("to this broker such an address is like any other")
+        raise NotApplicable("to this broker such an address is like any other", Kind.NOT_OFFERED)
     return session
 
 

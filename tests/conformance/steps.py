@@ -11,7 +11,7 @@ from .conversation import Conversation
 from .frames import Disposition, Frame, Transfer, described
 from .messages import body_of, message
 from .session import Receiver, Sender, Session
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 MANY: Final = 100
 """A number of messages that no case exceeds."""
@@ -116,7 +116,9 @@ async def echo(peer: Conversation, handle: int = -1) -> Flow:
         try:
             came = await peer.receive()
         except Failed as failed:
-            raise NotApplicable(f"the broker answers no echo: {failed.got}") from None
+            raise NotApplicable(
+                f"the broker answers no echo: {failed.got}", Kind.DID_NOT_HAPPEN
+            ) from None
         if isinstance(came.body, Flow) and (handle < 0 or came.body.handle == handle):
             return came.body
 

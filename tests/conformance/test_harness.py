@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree as ET
@@ -22,7 +23,7 @@ from tests.conformance.conversation import Conversation
 from tests.conformance.frames import Disposition, Transfer, described, frame, raw_frame, sasl_frame
 from tests.conformance.harness import Case, Result, all_cases, chosen, judge
 from tests.conformance.report import in_text, totals, write_html, write_junit
-from tests.conformance.verdict import Failed, NotApplicable, Options, Verdict, require
+from tests.conformance.verdict import Failed, Kind, NotApplicable, Options, Verdict, require
 from tests.conformance.words import in_words
 
 WELCOME: Final = (
@@ -151,6 +152,29 @@ async def test_a_case_that_does_not_apply_says_why() -> None:
         result = await judge(tried(run), options)
     assert result.verdict is Verdict.NOT_APPLICABLE
     assert "--missing-address" in result.reason
+    assert result.kind is Kind.OPTION_MISSING
+
+
+STRICT: Final = [
+    pytest.param(Kind.IGNORED, False, Verdict.NOT_APPLICABLE, id="ignored"),
+    pytest.param(Kind.IGNORED, True, Verdict.FAILED, id="ignored, with strict_jms"),
+    pytest.param(Kind.NOT_OFFERED, True, Verdict.NOT_APPLICABLE, id="not offered"),
+    pytest.param(Kind.DID_NOT_HAPPEN, True, Verdict.NOT_APPLICABLE, id="did not happen"),
+]
+
+
+@pytest.mark.parametrize(("kind", "strict", "verdict"), STRICT)
+async def test_what_is_ignored_fails_where_strict_jms_asks(
+    kind: Kind, strict: bool, verdict: Verdict
+) -> None:
+    async def run(_: Conversation) -> None:
+        raise NotApplicable("no notice is taken of it", kind)
+
+    async with scripted(b"") as options:
+        result = await judge(tried(run), replace(options, strict_jms=strict))
+    failed = verdict is Verdict.FAILED
+    assert (result.verdict, result.kind) == (verdict, None if failed else kind)
+    assert "no notice is taken of it" in (result.got if failed else result.reason)
 
 
 async def test_a_bug_of_the_harness_is_no_pass() -> None:
@@ -248,7 +272,14 @@ def test_a_value_in_words(value: object, text: str) -> None:
 RESULTS: Final = [
     Result(tried(opened), Verdict.PASSED, 0.5, ["→ one"]),
     Result(tried(opened), Verdict.FAILED, 0.25, ["← <two>"], expected="a & b", got="c"),
-    Result(tried(opened), Verdict.NOT_APPLICABLE, 0.25, [], reason="no such thing"),
+    Result(
+        tried(opened),
+        Verdict.NOT_APPLICABLE,
+        0.25,
+        [],
+        reason="no such thing",
+        kind=Kind.NOT_OFFERED,
+    ),
 ]
 
 
@@ -281,4 +312,4 @@ def test_the_report_on_a_terminal() -> None:
 
 
 def test_not_applicable_has_a_reason() -> None:
-    assert str(NotApplicable("no such thing")) == "no such thing"
+    assert str(NotApplicable("no such thing", Kind.DID_NOT_HAPPEN)) == "no such thing"

@@ -14,7 +14,7 @@ from broker.amqp.types import Integer, Symbol, UInt
 from .conversation import Conversation
 from .harness import case
 from .steps import must
-from .verdict import Failed, NotApplicable
+from .verdict import Failed, Kind, NotApplicable
 
 SOLE_CONNECTION: Final = "sole-connection-for-container"
 ENFORCEMENT_POLICY: Final = "sole-connection-enforcement-policy"
@@ -41,7 +41,7 @@ async def hold(peer: Conversation, fields: dict[str, object]) -> Open:
     """Open `peer` as the holder of the container-id; raise NotApplicable if it is not offered."""
     opened = await peer.open(container_id=peer.name("sole"), **fields)
     if fields and SOLE_CONNECTION not in opened.offered_capabilities:
-        raise NotApplicable(f"the broker does not offer {SOLE_CONNECTION}")
+        raise NotApplicable(f"the broker does not offer {SOLE_CONNECTION}", Kind.NOT_OFFERED)
     return opened
 
 
@@ -52,7 +52,7 @@ async def hold_as(other: Conversation, peer: Conversation) -> None:
     """
     opened = await other.open(container_id=peer.name("sole"), **claiming())
     if SOLE_CONNECTION not in opened.offered_capabilities:
-        raise NotApplicable(f"the broker does not offer {SOLE_CONNECTION}")
+        raise NotApplicable(f"the broker does not offer {SOLE_CONNECTION}", Kind.NOT_OFFERED)
 
 
 def policy_in(opened: Open, name: str) -> int:
@@ -174,7 +174,7 @@ async def a_container_id_may_be_shared(peer: Conversation) -> None:
 async def a_plain_newcomer_is_detected(peer: Conversation) -> None:
     opened = await hold(peer, claiming())
     if policy_in(opened, DETECTION_POLICY) == WEAK:
-        raise NotApplicable("the broker's open says that it detects weakly")
+        raise NotApplicable("the broker's open says that it detects weakly", Kind.NOT_OFFERED)
     async with newcomer(peer, {}) as other:
         await check_refused(other)
 
@@ -187,9 +187,9 @@ async def a_plain_holder_is_detected(peer: Conversation) -> None:
         if SOLE_CONNECTION not in opened.offered_capabilities and not opened.properties.get(
             ESTABLISHMENT_FAILED
         ):
-            raise NotApplicable(f"the broker does not offer {SOLE_CONNECTION}")
+            raise NotApplicable(f"the broker does not offer {SOLE_CONNECTION}", Kind.NOT_OFFERED)
         if policy_in(opened, DETECTION_POLICY) == WEAK:
-            raise NotApplicable("the broker's open says that it detects weakly")
+            raise NotApplicable("the broker's open says that it detects weakly", Kind.NOT_OFFERED)
         closed = await other.expect(Close)
         must(closed.error is not None, "a close with an error", "one without")
 
@@ -200,7 +200,7 @@ async def a_plain_holder_is_detected(peer: Conversation) -> None:
 async def weak_detection_admits_who_does_not_claim(peer: Conversation) -> None:
     opened = await hold(peer, claiming(detection=WEAK))
     if policy_in(opened, DETECTION_POLICY) != WEAK:
-        raise NotApplicable("the broker's open says that it detects strongly")
+        raise NotApplicable("the broker's open says that it detects strongly", Kind.NOT_OFFERED)
     async with newcomer(peer, {}) as other:
         await check_admitted(other)
     await check_undisturbed(peer)
@@ -210,7 +210,7 @@ async def weak_detection_admits_who_does_not_claim(peer: Conversation) -> None:
 async def weak_detection_refuses_a_second_claim(peer: Conversation) -> None:
     opened = await hold(peer, claiming(detection=WEAK))
     if policy_in(opened, DETECTION_POLICY) != WEAK:
-        raise NotApplicable("the broker's open says that it detects strongly")
+        raise NotApplicable("the broker's open says that it detects strongly", Kind.NOT_OFFERED)
     async with newcomer(peer, claiming(detection=WEAK)) as other:
         await check_refused(other)
 
@@ -222,7 +222,9 @@ async def hold_closing(peer: Conversation) -> None:
     """
     opened = await hold(peer, claiming(CLOSE_EXISTING))
     if policy_in(opened, ENFORCEMENT_POLICY) != CLOSE_EXISTING:
-        raise NotApplicable("the broker does not agree to close existing connections")
+        raise NotApplicable(
+            "the broker does not agree to close existing connections", Kind.NOT_OFFERED
+        )
 
 
 @case(

@@ -38,12 +38,28 @@ class Failed(Exception):  # noqa: N818 - a verdict, not an error of the harness
         return self.got.startswith("nothing for ")
 
 
-class NotApplicable(Exception):  # noqa: N818 - as for Failed
-    """The case cannot be tried on this broker, because of `reason`."""
+class Kind(Enum):
+    """The kind of reason for which a case is not applicable.
 
-    def __init__(self, reason: str) -> None:
+    OPTION_MISSING: the user gave no option that the case needs. NOT_OFFERED: the broker refuses the
+    feature, or does not offer it. DID_NOT_HAPPEN: the situation that the rule is about did not
+    arise. IGNORED: the broker took what asks for a feature of JMS, and ignored it; no specification
+    forbids that, but applications of JMS notice.
+    """
+
+    OPTION_MISSING = "option missing"
+    NOT_OFFERED = "not offered"
+    DID_NOT_HAPPEN = "did not happen"
+    IGNORED = "ignored"
+
+
+class NotApplicable(Exception):  # noqa: N818 - as for Failed
+    """The case cannot be tried on this broker, because of `reason`, which is of a `kind`."""
+
+    def __init__(self, reason: str, kind: Kind) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.kind = kind
 
 
 @dataclass(frozen=True)
@@ -56,7 +72,8 @@ class Options:
     the cases empty: once full, the former gives no credit, the latter rejects messages. `context`
     is the TLS of connections, None for none; `shows_certificate` is whether it has a certificate.
     `mechanism` is the only one to log in with. `websocket` is the path of AMQP within WebSocket,
-    None for AMQP on the socket itself.
+    None for AMQP on the socket itself. With `strict_jms` a case fails where the broker ignores a
+    feature of JMS that no specification demands (`Kind.IGNORED`).
     """
 
     host: str
@@ -72,6 +89,7 @@ class Options:
     shows_certificate: bool = False
     mechanism: str | None = None
     websocket: str | None = None
+    strict_jms: bool = False
 
 
 def require(claim: object, expected: str, got: object) -> None:
