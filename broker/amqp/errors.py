@@ -2,7 +2,7 @@
 
 The scope of a fault is its class: a `LinkFault` is answered with detach, a
 `SessionFault` with end, a `ConnectionFault` with close. The condition is one of
-the specification's names (core spec 2.8.15 to 2.8.18, 3.2.16, 3.5.10, 4.5.9).
+the specification's names (core spec 2.8.15 to 2.8.18, 3.2.16, 3.5.10, 4.5.8).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MESSAGE_SIZE_EXCEEDED: Final = "amqp:link:message-size-exceeded"
 LINK_REDIRECT: Final = "amqp:link:redirect"
 STOLEN: Final = "amqp:link:stolen"
 
-# transaction-error, core spec 4.5.9
+# transaction-error, core spec 4.5.8
 UNKNOWN_ID: Final = "amqp:transaction:unknown-id"
 TRANSACTION_ROLLBACK: Final = "amqp:transaction:rollback"
 TRANSACTION_TIMEOUT: Final = "amqp:transaction:timeout"

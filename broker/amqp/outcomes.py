@@ -1,4 +1,4 @@
-"""Delivery states and outcomes (core spec 3.4 and 4.5.5 to 4.5.8), and their error.
+"""Delivery states and outcomes (core spec 3.4 and 4.5.5, 4.5.6), and their error.
 
 `Outcome` and `DeliveryState` are unions, so that `match` with `assert_never` reports
 a state that was forgotten.
@@ -158,7 +158,7 @@ Outcome: TypeAlias = Accepted | Rejected | Released | Modified
 
 @final
 class Declared(State):
-    """The state declared, 4.5.7: a transaction was begun."""
+    """The state declared, 4.5.5: a transaction was begun."""
 
     def __init__(self, txn_id: bytes) -> None:
         self.txn_id: Final = txn_id
@@ -171,7 +171,7 @@ class Declared(State):
 
 @final
 class TransactionalState(State):
-    """The state transactional-state, 4.5.8.
+    """The state transactional-state, 4.5.6.
 
     The delivery, or its outcome if there is one, belongs to a transaction.
     """

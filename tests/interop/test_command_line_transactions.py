@@ -15,7 +15,7 @@ from tests.interop.typed import Client
 pytestmark = pytest.mark.requirement("OPS-15")
 
 DECLARE = Message(body=Described(ulong(0x31), [None]))
-"""The message that declares a transaction (core 4.5.5)."""
+"""The message that declares a transaction (core 4.5.2)."""
 
 
 @pytest.fixture

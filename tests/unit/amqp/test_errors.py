@@ -6,7 +6,7 @@ from broker.amqp import errors
 from broker.amqp.errors import ConnectionFault, Fault, LinkFault, SessionFault
 from broker.amqp.types import Symbol
 
-# the tables of 2.8.15 to 2.8.18, and 4.5.9
+# the tables of 2.8.15 to 2.8.18, and 4.5.8
 CONDITIONS = {
     "amqp:internal-error",
     "amqp:not-found",
