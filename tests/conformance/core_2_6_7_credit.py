@@ -61,8 +61,10 @@ async def link_flow(session: Session, handle: int) -> Flow:
 
 @case("core", "2.6.7", "Without credit no message comes.")
 async def nothing_comes_without_credit(peer: Conversation) -> None:
-    await with_messages(peer, 2)
+    receiver = await with_messages(peer, 2)
     await peer.expect_nothing()
+    came = await received(receiver, 2)
+    must(bodies(came) == [b"0", b"1"], "both messages once there is credit", bodies(came))
 
 
 @case("core", "2.6.7", "As many messages come as the credit says, and no more.")
@@ -120,6 +122,8 @@ async def credit_may_be_taken_back(peer: Conversation) -> None:
     await peer.expect_nothing()
     await put(await peer.begin(1), b"late")
     await peer.expect_nothing()
+    came = await received(receiver, 1)
+    must(bodies(came) == [b"late"], "the message for new credit", bodies(came))
 
 
 @case("core", "2.6.7", "Less credit than what came since it was given means none.")
@@ -404,9 +408,9 @@ async def flow_of_a_session_has_no_link_fields(peer: Conversation) -> None:
     session = await connected_session(peer)
     session.flow(echo=True)
     flow = await echo(peer)
-    if flow.handle < 0:
-        said = (flow.delivery_count, flow.link_credit, flow.available)
-        must(said == (-1, -1, -1), "no delivery-count, link-credit or available", said)
+    must(flow.handle < 0, "no handle, as there is no link", flow.handle)
+    said = (flow.delivery_count, flow.link_credit, flow.available)
+    must(said == (-1, -1, -1), "no delivery-count, link-credit or available", said)
 
 
 @case("core", "2.7.4", "Every flow of the broker's has next-incoming-id, once it has our begin.")

@@ -161,8 +161,8 @@ async def empty_disposition_changes_nothing(peer: Conversation) -> None:
     receiver, deliveries = await unsettled(peer, 1)
     receiver.settle(deliveries[0], None, settled=False)
     await peer.expect_nothing()
-    receiver.settle(deliveries[0])
-    await expect_left(receiver)
+    receiver.settle(deliveries[0], Released())
+    await expect_left(receiver, b"0")
 
 
 # -- default-outcome

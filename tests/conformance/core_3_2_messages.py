@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.amqp.outcomes import Accepted
+from broker.amqp.outcomes import RELEASED, Accepted, Modified
 from broker.amqp.performatives import Close, Detach, End
 from broker.amqp.terminus import Source
 from broker.amqp.types import Map, Symbol, Timestamp, UInt, ULong
@@ -21,6 +21,7 @@ from .exchange import (
     receive_all,
     receive_one,
     send_all,
+    take_all,
     there_and_back,
 )
 from .frames import Disposition
@@ -34,6 +35,9 @@ SEQUENCE = 0x76
 VALUE = 0x77
 FOOTER = 0x78
 
+MORTAL_MS = 300
+"""The time to live, in ms, of messages that a link receives before it is over."""
+
 
 # -- malformed messages
 
@@ -44,6 +48,7 @@ def refused(name: str, sentence: str, payload: bytes) -> Case:
     async def run(peer: Conversation) -> None:
         session = await connected_session(peer)
         sender = await session.attach_sender()
+        await send_all(sender, message(b"well-formed"))
         await sender.credit()
         sender.transfer(payload)
         told = await peer.receive()
@@ -260,6 +265,9 @@ async def sections_are_sent_in_order(peer: Conversation) -> None:
 async def durable_is_passed_on(peer: Conversation) -> None:
     session = await connected_session(peer)
     sender = await session.attach_sender(source=Source(outcomes=list(ALL_OUTCOMES)))
+    receiver = await session.attach_receiver()
+    await send_all(sender, message(b"", header(durable=False)))
+    receiver.settle(await receive_one(receiver))
     await sender.credit()
     sender.transfer(message(b"", header(durable=True)))
     told = await peer.receive()
@@ -267,7 +275,6 @@ async def durable_is_passed_on(peer: Conversation) -> None:
         told = await peer.receive()
     if isinstance(told.body, Detach) or not isinstance(told.body.state, Accepted):
         return
-    receiver = await session.attach_receiver()
     came = await receive_one(receiver)
     receiver.settle(came)
     must(header_of(came).durable, "durable=true", header_of(came))
@@ -334,6 +341,24 @@ async def a_message_past_its_expiry_time_is_not_delivered(peer: Conversation) ->
         receiver.settle(each)
     must(bodies(found) == [b"immortal"], "the message without expiry alone", bodies(found))
     await peer.expect_nothing()
+
+
+@case("core", "3.2.1", "A message that expires while a link holds it does not come again.")
+async def a_message_that_expires_while_held_does_not_come_again(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    sent = [message(body, header(ttl=MORTAL_MS)) for body in (b"released", b"modified", b"closed")]
+    await send_all(await session.attach_sender(), *sent, message(b"immortal"))
+    receiver = await session.attach_receiver()
+    other = await session.attach_receiver(name=peer.name("other"))
+    held = [await receive_one(receiver), await receive_one(receiver), await receive_one(other)]
+    must(bodies(held) == [b"released", b"modified", b"closed"], "three messages", bodies(held))
+    await pass_time(peer, MORTAL_MS)
+    receiver.settle(held[0], RELEASED)
+    receiver.settle(held[1], Modified(delivery_failed=True))
+    await other.detach()
+    await peer.expect_nothing()
+    found = await take_all(receiver)
+    must(found == [b"immortal"], "the message without ttl alone", found)
 
 
 @case("core", "3.2.1", "Distinct priorities, where there are any, are those of the specification.")

@@ -18,7 +18,7 @@ from .core_3_5_terminus import (
 from .exchange import check_empty, granted, pass_time, receive_one, send_all, take_all
 from .harness import case
 from .messages import message
-from .session import Sender, Session
+from .session import Receiver, Sender, Session
 from .steps import connected_session, must
 from .verdict import Kind, NotApplicable
 
@@ -31,6 +31,13 @@ async def check_gone(session: Session, address: str) -> None:
     link = session.new_receiver(address)
     if await granted(link) is not None:
         await check_empty(link)
+
+
+async def check_serves(sender: Sender, receiver: Receiver) -> None:
+    """Check that what is sent to the node comes out of it, so that its end can be told."""
+    await send_all(sender, message(b"served"))
+    found = await take_all(receiver)
+    must(found == [b"served"], "the message through the node", found)
 
 
 async def creator(session: Session, expiry_policy: str, timeout_s: int = 0) -> Sender:
@@ -57,6 +64,7 @@ async def a_node_ends_with_its_last_link(peer: Conversation) -> None:
     maker = await dynamic_target(session, DELETE_ON_NO_LINKS)
     address = address_of(maker)
     receiver = await session.attach_receiver(address)
+    await check_serves(maker, receiver)
     await send_all(maker, message(b"lost"))
     await maker.detach()
     await receiver.detach()
@@ -97,6 +105,7 @@ async def a_dynamic_source_ends_with_its_link(peer: Conversation) -> None:
     await answered(maker)
     address = address_of(maker)
     sender = await session.attach_sender(address)
+    await check_serves(sender, maker)
     await send_all(sender, message(b"lost"))
     await sender.detach()
     await maker.detach()
@@ -140,6 +149,9 @@ async def a_terminus_waits_no_longer_than_its_timeout(peer: Conversation) -> Non
     session = await connected_session(peer)
     maker = await creator(session, LINK_DETACH, 1)
     address = address_of(maker)
+    receiver = await session.attach_receiver(address)
+    await check_serves(maker, receiver)
+    await receiver.detach()
     await send_all(maker, message(b"lost"))
     await maker.detach(closed=False)
     await pass_time(peer, SECOND_MS + 100)

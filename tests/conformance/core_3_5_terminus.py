@@ -154,7 +154,12 @@ async def a_node_ends_with_the_link_that_made_it(peer: Conversation) -> None:
     session = await connected_session(peer)
     creator = await dynamic_target(session)
     address = address_of(creator)
-    await send_all(creator, message(b"lost"))
+    await send_all(creator, message(b"served"), message(b"lost"))
+    receiver = await session.attach_receiver(address)
+    came = await receive_one(receiver)
+    receiver.settle(came)
+    must(bodies([came]) == [b"served"], "the message through the node", bodies([came]))
+    await receiver.detach()
     await creator.detach()
     link = session.new_receiver(address)
     if await granted(link) is not None:

@@ -287,7 +287,7 @@ async def an_outcome_of_another_transaction_is_an_error(peer: Conversation) -> N
     must(found == [b"1"], "the message", found)
 
 
-@case("core", "4.5.9", "A flow that names a transaction that is not open ends its link.")
+@case("core", "4.5.8", "A flow that names a transaction that is not open ends its link.")
 async def a_flow_within_no_transaction_is_an_error(peer: Conversation) -> None:
     _, _, receiver = await filled(peer, b"1")
     acquire(receiver, b"\xff no such one")

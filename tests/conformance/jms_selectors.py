@@ -120,9 +120,13 @@ async def a_browser_sees_what_its_selector_takes(peer: Conversation) -> None:
 async def a_drain_ends_where_nothing_matches(peer: Conversation) -> None:
     session = await connected_session(peer)
     link = await selecting(session, "x = 5")
-    await send_all(await session.attach_sender(), *[numbered(1, b"one")] * 20)
+    sender = await session.attach_sender()
+    await send_all(sender, *[numbered(1, b"one")] * 20)
     found = await take_all(link)
     must(found == [], "nothing", found)
+    await send_all(sender, numbered(5, b"five"))
+    found = await take_all(link)
+    must(found == [b"five"], "the message that matches", found)
     await link.detach()
     await take_all(await session.attach_receiver(name=peer.name("rest")))
 

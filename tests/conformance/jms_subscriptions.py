@@ -310,6 +310,7 @@ async def a_selector_filters_a_topic(peer: Conversation) -> None:
 @case("jms", "5.2", "A selector that cannot be parsed is refused with amqp:invalid-field.")
 async def a_bad_selector_is_refused(peer: Conversation) -> None:
     session = await connected_session(peer)
+    await (await selecting(session, "x = 1")).detach()
     link = session.new_receiver(
         source=with_filter(
             as_jms_consumer(peer.address), "jms-selector", SELECTOR, "x = = 'never closed"

@@ -37,13 +37,21 @@ async def subscriber(session: Session, address: str) -> Receiver:
     return link
 
 
+async def check_takes(link: Receiver, *wanted: bytes) -> None:
+    """Check that a drain brings exactly these bodies, and accept them."""
+    found = await take_all(link)
+    must(found == list(wanted), f"{list(wanted)} for {link.name}", found)
+
+
 async def with_keys(peer: Conversation) -> tuple[Session, str]:
     """Return a session and a topic; raise NotApplicable if the broker has no binding keys."""
     session = await connected_session(peer)
     probe, topic = peer.name("probe"), topic_of(peer)
     sender = await publisher(session, probe)
+    plain = await subscriber(session, probe)
     link = await subscriber(session, f"{probe}/key")
     await send_all(sender, on_topic(b"probe", "key"))
+    await check_takes(plain, b"probe")
     if await take_all(link) != [b"probe"]:
         raise NotApplicable("the broker has no exchange/binding addresses", Kind.NOT_OFFERED)
     return session, topic
@@ -54,17 +62,13 @@ async def with_wildcards(peer: Conversation) -> tuple[Session, str]:
     session = await connected_session(peer)
     probe, topic = peer.name("probe"), topic_of(peer)
     sender = await publisher(session, f"{probe}.word")
+    plain = await subscriber(session, f"{probe}.word")
     link = await subscriber(session, f"{probe}.*")
     await send_all(sender, message(b"probe"))
+    await check_takes(plain, b"probe")
     if await take_all(link) != [b"probe"]:
         raise NotApplicable("the broker has no hierarchical topics", Kind.NOT_OFFERED)
     return session, topic
-
-
-async def check_takes(link: Receiver, *wanted: bytes) -> None:
-    """Check that a drain brings exactly these bodies, and accept them."""
-    found = await take_all(link)
-    must(found == list(wanted), f"{list(wanted)} for {link.name}", found)
 
 
 # -- binding keys

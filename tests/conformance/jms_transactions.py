@@ -28,7 +28,7 @@ from .exchange import (
     take_all,
     unless_not_offered,
 )
-from .frames import Disposition
+from .frames import Disposition, described
 from .harness import case
 from .messages import message, section
 from .session import Sender, Session
@@ -116,10 +116,12 @@ async def what_was_sent_is_gone_after_rollback(peer: Conversation) -> None:
     session = await connected_session(peer)
     link = await coordinator(session)
     txn_id = await declared(link)
-    await send_within(await session.attach_sender(), txn_id, message(b"rolled back"))
+    sender = await session.attach_sender()
+    await send_within(sender, txn_id, message(b"rolled back"))
     await ended(link, txn_id, fail=True)
+    await send_all(sender, message(b"outside"))
     found = await take_all(await session.attach_receiver())
-    must(found == [], "nothing", found)
+    must(found == [b"outside"], "only what was sent outside of the transaction", found)
 
 
 @case("jms", "10.3", "What is accepted within a transaction is gone once that is committed.")
@@ -225,10 +227,12 @@ async def a_transaction_ends_with_its_coordinator(peer: Conversation) -> None:
     session = await connected_session(peer)
     link = await coordinator(session)
     txn_id = await declared(link)
-    await send_within(await session.attach_sender(), txn_id, message(b"never"))
+    sender = await session.attach_sender()
+    await send_within(sender, txn_id, message(b"never"))
+    await send_all(sender, message(b"outside"))
     await session.end()
     found = await take_all(await (await peer.begin(channel=1)).attach_receiver())
-    must(found == [], "nothing", found)
+    must(found == [b"outside"], "only what was sent outside of the transaction", found)
 
 
 @case("jms", "10.2", "A discharge of a transaction that nobody declared is refused.")
@@ -236,8 +240,10 @@ async def an_unknown_transaction_cannot_be_discharged(peer: Conversation) -> Non
     link = await coordinator(await connected_session(peer))
     link.transfer(discharge(b"\xff no such one", fail=False))
     came = await peer.receive()
-    while not hasattr(came.body, "state") and not hasattr(came.body, "error"):
+    while not isinstance(came.body, Disposition) and not hasattr(came.body, "error"):
         came = await peer.receive()
     if isinstance(came.body, Disposition):
         state = came.body.state
         must(isinstance(state, Rejected), "rejected, or a detach", state_in_words(state))
+        return
+    must(getattr(came.body, "error", None) is not None, "an error", described(came.raw))

@@ -45,6 +45,21 @@ async def with_relay(
     return session, sender
 
 
+async def with_working_relay(
+    peer: Conversation, outcomes: list[str] | None = None
+) -> tuple[Session, Sender]:
+    """Return the same as `with_relay`, after a message has come through the relay."""
+    session, sender = await with_relay(peer, outcomes)
+    receiver = await session.attach_receiver(name=peer.name("first"))
+    check_accepted(await sender.send(addressed(peer.address, b"routed")))
+    came = await receive_one(receiver)
+    receiver.settle(came)
+    must(bodies([came]) == [b"routed"], "the message that can be routed", bodies([came]))
+    await receiver.detach()
+    await sender.credit()
+    return session, sender
+
+
 async def peer_with_relay(peer: Conversation) -> Session:
     """Return a session; raise NotApplicable if the broker does not offer the relay."""
     opened = await peer.open(desired_capabilities=[ANONYMOUS_RELAY])
@@ -155,7 +170,7 @@ async def the_relay_takes_messages_in_frames(peer: Conversation) -> None:
 )
 async def an_unroutable_message_is_rejected(peer: Conversation) -> None:
     missing = peer.missing_address
-    _, sender = await with_relay(peer)
+    _, sender = await with_working_relay(peer)
     told = await sender.send(addressed(missing))
     if not isinstance(told.state, Rejected) or told.state.error is None:
         raise Failed("rejected with an error", state_in_words(told.state))
@@ -169,8 +184,7 @@ async def an_unroutable_message_is_rejected(peer: Conversation) -> None:
 )
 async def a_rejection_names_the_delivery(peer: Conversation) -> None:
     missing = peer.missing_address
-    _, sender = await with_relay(peer)
-    await sender.credit()
+    _, sender = await with_working_relay(peer)
     delivery_id = sender.transfer(addressed(missing), tag=b"unroutable")
     told = await sender.settled(delivery_id)
     if not isinstance(told.state, Rejected) or told.state.error is None:
@@ -192,7 +206,7 @@ async def the_relay_goes_on_after_a_rejection(peer: Conversation) -> None:
 
 @case("anonterm", "2.2.2", "A message without `to` cannot be routed, so it is refused.")
 async def a_message_without_to_is_refused(peer: Conversation) -> None:
-    _, sender = await with_relay(peer)
+    _, sender = await with_working_relay(peer)
     sender.transfer(message(b"to nobody"))
     came = await peer.receive()
     while not isinstance(came.body, Disposition | Detach):
@@ -207,7 +221,7 @@ async def a_message_without_to_is_refused(peer: Conversation) -> None:
 @case("anonterm", "2.2.2", "A settled message that cannot be routed ends the link with an error.")
 async def an_unroutable_settled_message_ends_the_link(peer: Conversation) -> None:
     missing = peer.missing_address
-    _, sender = await with_relay(peer)
+    _, sender = await with_working_relay(peer)
     sender.transfer(addressed(missing), settled=True, tag=b"settled")
     error = await check_detached(sender, b"settled")
     wanted = await refusal_of_link(peer)
@@ -217,7 +231,7 @@ async def an_unroutable_settled_message_ends_the_link(peer: Conversation) -> Non
 @case("anonterm", "2.2.2", "Where the source knows no rejection, an unroutable one ends the link.")
 async def a_source_that_cannot_be_rejected_is_detached(peer: Conversation) -> None:
     missing = peer.missing_address
-    _, sender = await with_relay(peer, ["amqp:accepted:list"])
+    _, sender = await with_working_relay(peer, ["amqp:accepted:list"])
     sender.transfer(addressed(missing), tag=b"accepted only")
     await check_detached(sender, b"accepted only")
 

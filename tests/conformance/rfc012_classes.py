@@ -38,6 +38,11 @@ async def knowing_classes(peer: Conversation) -> Session:
     )
     if await granted(sender) is None:
         raise NotApplicable("the broker refuses such addresses", Kind.NOT_OFFERED)
+    plain = await receiver_of(session, f"/transient/queue/{name}")
+    await send_all(sender, message(b"tried"))
+    found = await take_all(plain)
+    must(found == [b"tried"], "the message at its own address", found)
+    await plain.detach()
     await send_all(sender, message(b"known"))
     if await take_all(await receiver_of(session, f"/queue/transient/{name}")) != [b"known"]:
         raise NotApplicable("to this broker such an address is like any other", Kind.NOT_OFFERED)
