@@ -28,6 +28,7 @@ from broker.log_lines import configure_logging, write_line
 from broker.log_settings import LogSettings
 from broker.management.configuration import (
     APPLIED,
+    FOR_NEW,
     NEEDS_RESTART,
     UNCHANGED,
     ConfigurationSource,
@@ -91,7 +92,8 @@ class Reloaded:
     def effects(self) -> dict[str, str]:
         """Return the effect on each setting, by its name."""
         effects = dict.fromkeys(Settings.model_fields, UNCHANGED)
-        effects.update(dict.fromkeys(self.applied, APPLIED))
+        for name in self.applied:
+            effects[name] = FOR_NEW if name in FOR_NEW_NODES else APPLIED
         return {**effects, **dict.fromkeys(self.need_restart, NEEDS_RESTART)}
 
 

@@ -59,6 +59,10 @@ class UserStore(ABC):
         """Enable or disable a user; return False if it was so before."""
 
     @abstractmethod
+    def set_roles(self, name: str, roles: Sequence[str]) -> bool:
+        """Give a user other roles; return False if it had them before."""
+
+    @abstractmethod
     def remove(self, name: str) -> None:
         """Remove a user."""
 
@@ -112,6 +116,10 @@ class FileAccounts(UserStore):
     def set_enabled(self, name: str, *, enabled: bool) -> bool:
         self._require(name)
         return self._users.set_enabled(name, enabled=enabled)
+
+    def set_roles(self, name: str, roles: Sequence[str]) -> bool:
+        self._require(name)
+        return self._users.set_roles(name, roles)
 
     def remove(self, name: str) -> None:
         self._require(name)
@@ -178,6 +186,10 @@ class BrokerAccounts(UserStore):
 
     def set_enabled(self, name: str, *, enabled: bool) -> bool:
         self._told = self._requests.ask("UPDATE", "user", name, exact={"enabled": enabled})
+        return bool(self._told["changed"])
+
+    def set_roles(self, name: str, roles: Sequence[str]) -> bool:
+        self._told = self._requests.ask("UPDATE", "user", name, exact={"roles": list(roles)})
         return bool(self._told["changed"])
 
     def remove(self, name: str) -> None:

@@ -146,7 +146,7 @@ def import_definitions(
     with at.opened() as broker:
         planned = _pass(broker, parts, dry_run=True, secrets=secrets)
         shown = [each for each in planned if every or each["note"] or each["result"] != UNCHANGED]
-        _print(shown, planned, as_json=json)
+        _print(shown, planned, as_json=json, dry_run=dry_run)
         if any(each["result"] == REFUSED for each in planned):
             fail("some definitions are refused: nothing was imported")
         if dry_run or all(each["result"] == UNCHANGED for each in planned):
@@ -228,6 +228,7 @@ def _print(
     planned: Sequence[Mapping[str, object]],
     *,
     as_json: bool,
+    dry_run: bool,
 ) -> None:
     if shown or as_json:
         print_records(shown, COLUMNS, as_json=as_json)
@@ -236,4 +237,4 @@ def _print(
         counts = ", ".join(
             f"{name} {results.count(name)}" for name in ("added", "changed", UNCHANGED, REFUSED)
         )
-        typer.echo(f"{counts}", err=True)
+        typer.echo(f"nothing imported, would be: {counts}" if dry_run else counts, err=True)

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 ATTACH: Final = "attach"
 
-FLOW_COLUMNS: Final = ("container_id", "link", "session", "selected", "reason", "explanation")
+FLOW_COLUMNS: Final = (
+    *("container_id", "link", "session", "selector", "selected"),
+    *("reason", "group", "served", "explanation"),
+)
 
 WHOLE: Final = re.compile(r"[+-]?\d{1,18}")
 DECIMAL: Final = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?")

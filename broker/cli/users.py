@@ -237,6 +237,27 @@ def passwd(
         typer.echo(f"the old password enters until {until}, too")
 
 
+@users.command(epilog=EXIT_STATUSES)
+@taking(Place)
+def roles(
+    place: Place,
+    name: Name,
+    role: Annotated[
+        list[str],
+        typer.Argument(metavar="ROLE...", help="The roles of the user.", show_default=False),
+    ],
+) -> None:
+    """Give a user these roles in place of those that it has; its password stays.
+
+    Its connections stay open. A running broker applies the roles within five seconds: links that
+    lost their right are detached.
+    """
+    with place.opened() as known:
+        changed = known.set_roles(name, role)
+        done = "changed the roles of" if changed else "unchanged: the roles of"
+        typer.echo(f"{done} {name} in {known.place()}")
+
+
 @users.command("list", epilog=EXIT_STATUSES)
 @taking(Place)
 def list_names(place: Place) -> None:

@@ -17,6 +17,7 @@ from broker.management.response import Response
 SETTINGS: Final = "settings"
 
 APPLIED: Final = "applied"
+FOR_NEW: Final = "applied to new nodes"
 UNCHANGED: Final = "unchanged"
 NEEDS_RESTART: Final = "needs restart"
 """The effects of a reload on one setting."""

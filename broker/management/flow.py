@@ -9,6 +9,8 @@ from broker.links.container import Container
 from broker.management.entity import Caller, Operation
 from broker.management.flow_reasons import (
     FLOWS,
+    GROUP_HELD,
+    STANDS_BY,
     TEXTS,
     ConsumerFacts,
     QueueFacts,
@@ -22,6 +24,7 @@ from broker.management.request import Request
 from broker.management.response import Response
 from broker.management.stretches import in_portions
 from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.groups import Group
 from broker.routing.entries.participants import Consumer
 from broker.routing.queues.paging import NotLoaded
 from broker.routing.queues.queue import Queue
@@ -53,7 +56,8 @@ class Flows:
         """Explain the flow from a `queue`, or from the `subscription` of that identity.
 
         The response has the counts of messages, `reason` with its `explanation`, and `consumers`,
-        each with its client, link, `reason` and `explanation`.
+        each with its client, link, `selector`, `reason` and `explanation`. If another consumer is
+        `served` in its place, `served` names that one, and `group` what it has.
         """
         request.only("queue", "subscription")
         for part in VIEWED:
@@ -104,16 +108,21 @@ class Flows:
     async def _consumer(
         self, queue: Queue, consumer: Consumer, entries: list[QueueEntry], *, shared: str
     ) -> Mapping[str, object]:
-        """Return why a consumer gets no message; `shared` is the reason of all, FLOWS for none."""
+        """Return why a consumer gets no message; `shared` is the reason of all, FLOWS for none.
+
+        A consumer that stands by does so whatever the queue holds, so that is its reason.
+        """
         now_ms = self._container.clock.now_ms()
         wanted = consumer.filter
         selected = free = offered = 0
+        foreign: Group | None = None
         async for portion in in_portions(entries):
             for entry in portion:
                 if wanted is not None and not wanted.passes(entry.message):
                     continue
                 selected += 1
                 if entry.group is not None and not entry.group.may_go_to(consumer.number):
+                    foreign = foreign or entry.group
                     continue
                 free += 1
                 offered += entry.may_go_to(consumer.number, now_ms)
@@ -128,16 +137,43 @@ class Flows:
                 offered=offered,
             )
         )
-        reason = own if shared == FLOWS else shared
+        reason = own if shared == FLOWS or own == STANDS_BY else shared
+        group = foreign if reason == GROUP_HELD else None
         label = consumer.label()
         return {
             "container_id": label.container_id,
             "link": label.link,
             "session": label.session,
             "selected": selected,
+            "selector": _selector_of(consumer),
+            "group": None if group is None else group.name,
+            "served": _served_instead(queue, reason, group),
             "reason": reason,
             "explanation": TEXTS[reason],
         }
+
+
+def _selector_of(consumer: Consumer) -> str | None:
+    """Return the selector of a consumer as its client wrote it, None without one."""
+    wanted = consumer.filter
+    return None if wanted is None or wanted.selector is None else wanted.selector.text
+
+
+def _served_instead(queue: Queue, reason: str, group: Group | None) -> str | None:
+    """Return `CONTAINER-ID/LINK` of the consumer that has the queue or `group`; None if none has.
+
+    That of the queue only if `reason` is that other consumers stand by.
+    """
+    served: Consumer | None = None
+    if reason == STANDS_BY and queue.consumers.exclusivity is not None:
+        served = queue.consumers.exclusivity.sole
+    elif group is not None:
+        attached = queue.consumers.attached
+        served = next((each for each in attached if each.number == group.owner), None)
+    if served is None:
+        return None
+    label = served.label()
+    return f"{label.container_id}/{label.link}"
 
 
 def _first_entries(queue: Queue) -> list[QueueEntry]:

@@ -30,7 +30,8 @@ TEXTS: Final = {
     DIFFERENT: "no consumer gets a message, each for a reason of its own",
     NO_CONSUMER: "no consumer is attached: start one; `jms-broker explain attach` says whether its"
     " address and kind lead here",
-    EMPTY: "there is no message: `jms-broker explain route` says where messages of a producer go",
+    EMPTY: "there is no message, or consumers take each at once: `jms-broker explain route` says"
+    " where messages of a producer go",
     SCHEDULED: "all messages wait for their delivery time",
     UNSETTLED: "consumers hold all messages and have not settled them: they must acknowledge them,"
     " or close",
@@ -41,9 +42,11 @@ TEXTS: Final = {
     " wants and settles none",
     OUTPUT_FULL: "the client has credit, and reads nothing, or its session window or its memory"
     " for unsettled messages is used up",
-    STANDS_BY: "another consumer has the queue for itself, and this one stands by until it ends",
+    STANDS_BY: "another consumer (`served`) has the queue for itself, and this one stands by until"
+    " it ends",
     NOT_SELECTED: "the selector of the consumer, or no-local, selects none of the messages",
-    GROUP_HELD: "the messages belong to groups that other consumers have, until these end",
+    GROUP_HELD: "the messages belong to groups that other consumers (`served`) have, until these"
+    " end",
     REFUSED: "the consumer has released or refused the messages, and does not get them again, or"
     " only after a pause",
     NOT_LOADED: "the messages are being loaded from the store: ask again",

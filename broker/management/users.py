@@ -137,10 +137,7 @@ class UserEntity(Entity):
             raise Refused(BAD_REQUEST, refusal)
         administrator = _flag_in(request, "administrator")
         roles = _texts_in(request, "roles", ROLES_MAX)
-        if name == caller.identity.user and (
-            administrator is False or (roles is not None and ADMIN_ROLE not in roles)
-        ):
-            raise Refused(CONFLICT, f"{name} is the user that asks, and stays an administrator")
+        _check_stays_administrator(name, caller, roles, administrator=administrator)
         accounts = self._accounts()
         add = partial(
             accounts.users.add,
@@ -173,30 +170,35 @@ class UserEntity(Entity):
         return Later(answer)
 
     def _update(self, request: Request, caller: Caller) -> Later:
-        """Set `enabled`, or a new `password`, of an existing user.
+        """Set `enabled`, or `roles`, or a new `password`, of an existing user.
 
         `keep_old_s`: seconds for which the old password enters, too. The response has, besides the
-        record, the `file`, and `changed`: false if the user was enabled or disabled before.
+        record, the `file`, and `changed`: false if the user was enabled or disabled before, or had
+        these roles.
         """
-        request.only("enabled", "password", "keep_old_s", "scram")
+        request.only("enabled", "roles", "password", "keep_old_s", "scram")
         name, enabled = request.subject(), _flag_in(request, "enabled")
+        roles = _texts_in(request, "roles", ROLES_MAX)
         users = self._accounts().users
         self._require(name)
-        if enabled is None:
+        if (enabled is not None or roles is not None) and len(request.arguments) > 1:
+            raise Refused(BAD_REQUEST, "UPDATE sets either enabled, or roles, or a password")
+        change: Callable[[], object]
+        if roles is not None:
+            _check_stays_administrator(name, caller, roles)
+            change = partial(users.set_roles, name, roles)
+            done = f"gave the roles {', '.join(roles)} to"
+        elif enabled is not None:
+            if name == caller.identity.user and not enabled:
+                raise Refused(CONFLICT, f"{name} is the user that asks")
+            change = partial(users.set_enabled, name, enabled=enabled)
+            done = "enabled" if enabled else "disabled"
+        else:
             keep_old_s = request.number("keep_old_s", 0, high=KEEP_OLD_S_MAX)
             scram = _flag_in(request, "scram") is not False
             password = _password_in(request)
-            change: Callable[[], object] = partial(
-                users.passwd, name, password, keep_old_s=keep_old_s, scram=scram
-            )
+            change = partial(users.passwd, name, password, keep_old_s=keep_old_s, scram=scram)
             done = "changed the password of"
-        elif len(request.arguments) > 1:
-            raise Refused(BAD_REQUEST, "UPDATE sets either enabled or a password")
-        elif name == caller.identity.user and not enabled:
-            raise Refused(CONFLICT, f"{name} is the user that asks")
-        else:
-            change = partial(users.set_enabled, name, enabled=enabled)
-            done = "enabled" if enabled else "disabled"
 
         async def answer() -> Response:
             try:
@@ -275,6 +277,15 @@ def _record_of(users: Users, name: str) -> UserRecord:
     if account is None:
         shown["password"] = True
     return UserRecord(name=name, identity=name, type=USER, source=source, **shown)
+
+
+def _check_stays_administrator(
+    name: str, caller: Caller, roles: Sequence[str] | None, *, administrator: bool | None = None
+) -> None:
+    """Raise Refused if users would take the role admin away from themselves."""
+    loses = administrator is False or (roles is not None and ADMIN_ROLE not in roles)
+    if loses and name == caller.identity.user:
+        raise Refused(CONFLICT, f"{name} is the user that asks, and stays an administrator")
 
 
 def _password_in(request: Request) -> str:

@@ -190,3 +190,18 @@ def refusal_of_mechanisms(mechanisms: tuple[str, ...]) -> str | None:
         if each not in MECHANISMS:
             return f"{each!r:.50} is no mechanism for users; known: {', '.join(MECHANISMS)}"
     return None
+
+
+def roles_after(
+    before: UserAccount | None, roles: Sequence[str] | None, *, administrator: bool | None
+) -> tuple[str, ...]:
+    """Return the roles of a user that is added or changed, as `Users.add` says."""
+    if before is not None and roles is None and administrator is None:
+        return before.roles
+    given = roles if roles is not None else () if before is None else before.roles
+    chosen = dict.fromkeys(given)
+    if administrator is True:
+        chosen[ADMIN_ROLE] = None
+    if administrator is False:
+        chosen.pop(ADMIN_ROLE, None)
+    return tuple(chosen) or (APPLICATION_ROLE,)

@@ -21,7 +21,6 @@ from broker.clock import Clock, SystemClock
 from broker.oauth_settings import TOKEN_MECHANISMS
 from broker.security.account import (
     ADMIN_ROLE,
-    APPLICATION_ROLE,
     PLAIN_MECHANISM,
     FormerVerifiers,
     UserAccount,
@@ -31,6 +30,7 @@ from broker.security.account import (
     refusal_of_certificates,
     refusal_of_name,
     refusal_of_roles,
+    roles_after,
 )
 from broker.security.account_table import AccountTable
 from broker.security.new_verifiers import new_scram, new_verifiers
@@ -44,7 +44,7 @@ from broker.security.scram_verifier import (
 )
 from broker.security.successes import SUCCESS_MS, Successes
 from broker.security.user_sources import UserSources
-from broker.security.users_file import Change
+from broker.security.users_file import Amendment, Change
 from broker.security.users_toml import UserTable
 
 KEEP_OLD_S_MAX: Final = 7 * 24 * 3600
@@ -344,7 +344,7 @@ class Users:
 
         def change(before: UserAccount | None) -> UserAccount:
             account = UserAccount(name=name) if before is None else before
-            chosen = _roles(before, roles, administrator=administrator)
+            chosen = roles_after(before, roles, administrator=administrator)
             names = account.certificates if certificates is None else tuple(certificates)
             refusal = refusal_of_roles(chosen) or refusal_of_certificates(names)
             if refusal is not None:
@@ -387,14 +387,35 @@ class Users:
         A disabled user does not enter with any mechanism, and its sessions are to be ended.
         UsersError if there is no such user, or it cannot be changed.
         """
+        return self._amend(
+            name, lambda account: replace(account, enabled=enabled), ends_sessions=True
+        )
+
+    def set_roles(self, name: str, roles: Sequence[str]) -> bool:
+        """Give the user `name` other roles; return False if it had them. Its sessions stay open.
+
+        UsersError as for `set_enabled`, and if a role is not allowed.
+        """
+        chosen = tuple(dict.fromkeys(roles))
+        refusal = refusal_of_roles(chosen)
+        if refusal is not None:
+            raise UsersError(refusal)
+        return self._amend(name, lambda account: replace(account, roles=chosen))
+
+    def _amend(self, name: str, amended: Amendment, *, ends_sessions: bool = False) -> bool:
+        """Change the user `name`; return False if it was so before."""
         self._check_changeable(name)
-        if self._required(name).enabled is enabled:
+        account = self._required(name)
+        if amended(account) == account:
             return False
 
         def change(before: UserAccount | None) -> UserAccount:
             if before is None:
                 raise self._no_user(name)
-            return replace(before, enabled=enabled).changed(self._now())
+            after = amended(before)
+            if ends_sessions:
+                return after.changed(self._now())
+            return replace(after, changed_at=self._now().replace(microsecond=0))
 
         self._change(name, change)
         return True
@@ -472,18 +493,3 @@ def _lacks_scram(account: UserAccount, now: datetime) -> bool:
         account.may_use(hash_.value) and len(_usable(account, hash_, former)) < passwords
         for hash_ in ScramHash
     )
-
-
-def _roles(
-    before: UserAccount | None, roles: Sequence[str] | None, *, administrator: bool | None
-) -> tuple[str, ...]:
-    """Return the roles of a user that is added or changed, as `Users.add` says."""
-    if before is not None and roles is None and administrator is None:
-        return before.roles
-    given = roles if roles is not None else () if before is None else before.roles
-    chosen = dict.fromkeys(given)
-    if administrator is True:
-        chosen[ADMIN_ROLE] = None
-    if administrator is False:
-        chosen.pop(ADMIN_ROLE, None)
-    return tuple(chosen) or (APPLICATION_ROLE,)

@@ -21,6 +21,9 @@ from broker.security.users_toml import UsersReader, UserTable
 Change = Callable[[UserAccount | None], UserAccount | None]
 """Takes a user's account, None if there is none; returns what it becomes, None to remove it."""
 
+Amendment = Callable[[UserAccount], UserAccount]
+"""Takes a user's account, and returns what it becomes."""
+
 
 UNWRITABLE: Final = frozenset(
     {

@@ -46,6 +46,8 @@ def test_users_come_and_go_by_management(tmp_path: Path) -> None:
     assert b"\nthe old password enters until " in rotated
     for password in ("other", "third"):
         assert at(broker, f"bob:{password}").prints("send", "q", "x") == b"sent 1\n"
+    assert first.prints("user", "roles", "bob", "orders").startswith(b"changed the roles of bob")
+    assert b"orders" in first.prints("user", "show", "bob")
     assert first.prints("user", "disable", "bob").startswith(b"disabled bob in ")
     assert first.prints("user", "list") == b"bob\tdisabled\nfirst\tadministrator\n"
     assert at(broker, "bob:third").run("send", "q", "x").returncode == 4

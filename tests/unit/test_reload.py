@@ -103,6 +103,14 @@ def test_of_what_has_changed(
     assert again == Reloaded([], need_restart), "what needs a restart is told each time"
 
 
+def test_the_effect_on_nodes_is_told_as_what_it_is(tmp_path: Path) -> None:
+    app = App(settings(tmp_path))
+    told = apply(app, settings(tmp_path, max_messages=7, credit=7, bind="localhost")).effects()
+    assert told["max_messages"] == "applied to new nodes"
+    assert told["credit"] == "applied"
+    assert told["bind"] == "needs restart"
+
+
 async def test_new_connections_have_the_new_limits(app: App, tmp_path: Path) -> None:
     async with SocketClient(app.port) as before:
         assert (await before.open()).max_frame_size == 1024 * 1024

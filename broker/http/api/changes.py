@@ -30,13 +30,14 @@ async def put_node(kind: ResourceKind, call: Call) -> CallResult:
 
 
 async def put_user(call: Call) -> CallResult:
-    """Set a password with what belongs to it, then whether the user may log in."""
+    """Set a password with what belongs to it, or roles, then whether the user may log in."""
     await USERS.check(call)
     name, body = named(call), call.read(UserBody)
     said = body.model_dump(exclude_none=True, exclude={"enabled"})
     status = OK
     if said:
-        operation = "UPDATE" if body.keep_old_s is not None else "CREATE"
+        is_new = body.password is not None and body.keep_old_s is None
+        operation = "CREATE" if is_new else "UPDATE"
         status = (await call.ask(USERS.request(operation, name, said))).status
     if body.enabled is not None:
         await call.ask(USERS.request("UPDATE", name, {"enabled": body.enabled}))

@@ -50,12 +50,12 @@ class UserBody(RequestBody):
     def check(self) -> Self:
         """Raise ValueError if the fields cannot be set together."""
         given = self.model_fields_set - {"enabled"}
-        if given and self.password is None:
-            raise ValueError("roles, certificates and others are set together with a password")
+        if given - {"roles"} and self.password is None:
+            raise ValueError("certificates and others are set together with a password")
         if self.keep_old_s is not None and given - {"password", "scram", "keep_old_s"}:
             raise ValueError("keep_old_s goes with a new password alone")
         if not self.model_fields_set:
-            raise ValueError("set a password, or enabled")
+            raise ValueError("set a password, roles, or enabled")
         return self
 
 
@@ -308,12 +308,18 @@ class ManagementRecord(BaseModel):
 
 
 class FlowConsumer(BaseModel):
-    """A consumer of a queue, and why it gets messages or none."""
+    """A consumer of a queue, and why it gets messages or none.
+
+    `served` is `CONTAINER-ID/LINK` of the consumer that has the queue or `group` in its place.
+    """
 
     container_id: str
     link: str
     session: str
     selected: int
+    selector: str | None
+    group: str | None
+    served: str | None
     reason: str
     explanation: str
 

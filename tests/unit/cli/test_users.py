@@ -214,6 +214,17 @@ def test_a_user_is_disabled_and_enabled() -> None:
     assert in_file().check("alice", "x")
 
 
+def test_a_user_gets_other_roles() -> None:
+    user("add", "alice", "--password-stdin", typed="x\n")
+    file = Path("jms-broker.users").absolute()
+    for done in ("changed", "unchanged:"):
+        assert user("roles", "alice", "orders", "audit").stdout == (
+            f"{done} the roles of alice in {file}\n"
+        )
+    assert in_file().roles_of("alice") == {"orders", "audit"}
+    assert in_file().check("alice", "x")
+
+
 USAGE = [
     pytest.param(["list", "--config", "a", "--url", "amqp://h"], "give one", id="two places"),
     pytest.param(["list", "--user", "eve"], "are for --url", id="an administrator for a file"),
@@ -323,10 +334,10 @@ def test_what_cannot_be_done_is_told(arguments: list[str], typed: str, told: str
     assert done.stderr.startswith("jms-broker: ")
 
 
-@pytest.mark.parametrize("command", ["remove", "show", "disable", "enable", "passwd"])
+@pytest.mark.parametrize("command", ["remove", "show", "disable", "enable", "passwd", "roles"])
 def test_there_is_no_user_of_that_name(command: str) -> None:
-    typed = ["--password-stdin"] if command == "passwd" else []
-    done = user(command, "bob", *typed, typed="x\n")
+    more = {"passwd": ["--password-stdin"], "roles": ["orders"]}.get(command, [])
+    done = user(command, "bob", *more, typed="x\n")
     assert done.exit_code == 3
     file = Path("jms-broker.users").absolute()
     assert done.stderr == f"jms-broker: no user 'bob' in {file}\n"

@@ -55,6 +55,14 @@ def reasons(explanation: dict[str, object]) -> dict[str, str]:
     return {each["container_id"]: each["reason"] for each in consumers}
 
 
+def facts_of(explanation: dict[str, object], client: str) -> tuple[object, object, object]:
+    """Return the selector of a client's consumer, and the group and consumer that it waits for."""
+    consumers = explanation["consumers"]
+    assert isinstance(consumers, list)
+    found = next(each for each in consumers if each["container_id"] == client)
+    return found["selector"], found["group"], found["served"]
+
+
 async def test_nothing_there_and_nobody(tmp_path: Path) -> None:
     async with api_of(tmp_path, broker=site()) as api:
         await api.ask("PUT", "/queues/q")
@@ -84,6 +92,7 @@ async def test_a_selector_that_selects_nothing(tmp_path: Path) -> None:
         client.attach_receiver(credit=10, source=selecting("colour = 'red'"))
         found = await told(api)
         assert (found["reason"], found["examined"]) == ("not-selected", 3)
+        assert facts_of(found, "stock") == ("colour = 'red'", None, None)
 
 
 async def test_a_consumer_that_stands_by(tmp_path: Path) -> None:
@@ -95,6 +104,16 @@ async def test_a_consumer_that_stands_by(tmp_path: Path) -> None:
         found = await told(api)
         assert reasons(found) == {"first": "no-credit", "second": "stands-by"}
         assert found["reason"] == "different"
+        assert facts_of(found, "second") == (None, None, "first/receiver")
+
+
+async def test_a_consumer_that_stands_by_though_the_other_one_keeps_up(tmp_path: Path) -> None:
+    async with api_of(tmp_path, broker=site(AddressPolicy(exclusive=True))) as api:
+        for name in ("first", "second"):
+            api.broker.session(name).attach_receiver("q", credit=10)
+        found = await told(api)
+        assert found["reason"] == "empty"
+        assert reasons(found) == {"first": "empty", "second": "stands-by"}
 
 
 async def test_a_group_of_another_consumer(tmp_path: Path) -> None:
@@ -108,6 +127,7 @@ async def test_a_group_of_another_consumer(tmp_path: Path) -> None:
         other.attach_receiver("q", credit=10)
         found = await told(api)
         assert reasons(found) == {"owner": "no-credit", "other": "group-held"}
+        assert facts_of(found, "other") == (None, "g", "owner/receiver")
 
 
 async def test_a_message_that_is_not_due(tmp_path: Path) -> None:

@@ -149,6 +149,17 @@ async def test_a_password_is_changed_and_the_old_one_kept(file: Path) -> None:
     assert (without.map["scram"], without.map["old_password_until"]) == ([], None)
 
 
+async def test_a_user_gets_other_roles_and_keeps_its_password(file: Path) -> None:
+    setting = Setting(file)
+    await setting.ask("CREATE", "bob", password="secret", roles=["orders"])
+    for roles, changed in ((["audit", "orders"], True), (["audit", "orders"], False)):
+        reply = await setting.ask("UPDATE", "bob", roles=roles)
+        assert (reply.map["roles"], reply.map["changed"]) == (roles, changed)
+    assert setting.users.check("bob", "secret")
+    refused = await setting.ask("UPDATE", "alice", roles=["orders"])
+    assert (refused.status, "stays an administrator" in refused.description) == (409, True)
+
+
 async def test_a_user_is_disabled_and_enabled(file: Path) -> None:
     setting = Setting(file)
     await setting.ask("CREATE", "bob", password="secret")

@@ -410,6 +410,21 @@ def test_roles(file: Path) -> None:
     assert users.roles_of("alice") == {"orders"}
 
 
+def test_other_roles_leave_the_password_and_the_sessions(file: Path) -> None:
+    users = Users(file)
+    users.add("alice", "sesame", roles=["orders"])
+    version = users.version_of("alice")
+    assert users.set_roles("alice", ["audit", "orders", "audit"])
+    assert not users.set_roles("alice", ["audit", "orders"])
+    assert users.roles_of("alice") == {"audit", "orders"}
+    assert users.version_of("alice") == version
+    assert enters(users, "alice", "sesame") == ALL
+    with pytest.raises(UsersError, match="is no role"):
+        users.set_roles("alice", ["a b"])
+    with pytest.raises(UsersError, match="no user"):
+        users.set_roles("carol", ["orders"])
+
+
 REFUSED_ADDS = [
     pytest.param({"roles": ["a b"]}, "is no role", id="a role"),
     pytest.param({"certificates": [""]}, "the name in a certificate", id="a certificate"),

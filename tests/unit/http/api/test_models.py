@@ -46,7 +46,8 @@ def test_actions_that_make_no_sense(body: dict[str, object], why: str) -> None:
     [
         pytest.param({}, False, id="nothing"),
         pytest.param({"enabled": False}, True, id="enabled alone"),
-        pytest.param({"roles": ["x"]}, False, id="roles without a password"),
+        pytest.param({"roles": ["x"]}, True, id="roles alone"),
+        pytest.param({"certificates": ["x"]}, False, id="certificates without a password"),
         pytest.param({"password": "p", "roles": ["x"], "enabled": True}, True, id="all of it"),
         pytest.param({"password": "p", "keep_old_s": 5}, True, id="an old password"),
         pytest.param({"password": "p", "roles": [], "keep_old_s": 5}, False, id="and roles"),
