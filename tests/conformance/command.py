@@ -1,136 +1,144 @@
-"""The harness on the command line: its options, progress, reports and exit status."""
+"""The harness on the command line: what it runs, prints and writes, and its exit status."""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 import sys
-from dataclasses import dataclass
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-from .harness import Case, Result, all_cases, chosen, judge_all
-from .logins import KNOWN
-from .report import in_text, totals, write_html, write_junit
-from .transport import opened
+from .asked import Asked, CannotRun, options_of
+from .harness import Case, Result, all_cases, chosen, is_of
+from .html_report import write_html
+from .identity import BrokerIdentity, identity_of, place_of
+from .known import is_unexpected_failure, is_unexpected_pass, known_failures, with_known
+from .progress import watching
+from .report import in_text, totals, write_junit
+from .report_file import Report, write_json
+from .running import judge_all
 from .verdict import Options, Verdict
+from .version import HARNESS
 
 EXIT_FAILED: Final = 1
 EXIT_CANNOT: Final = 2
+EXIT_UNEXPECTED_PASS: Final = 3
+EXIT_NOT_FINISHED: Final = 4
 
-ENCRYPTED: Final = ("amqps", "wss")
-WEBSOCKET: Final = ("ws", "wss")
-PORTS: Final = {"amqp": 5672, "amqps": 5671, "ws": 5673, "wss": 5674}
-"""The port of a URL without one, by its scheme."""
+EXIT_STATUSES: Final = (
+    "Exit status: 0 no case failed that was not expected to, 1 a case failed, 2 nothing was run:"
+    " wrong options, or no broker, 3 no case failed, and one passed that --known expects to fail,"
+    " 4 the broker died and did not come back, so cases were not run."
+)
 
-
-@dataclass(frozen=True)
-class Asked:
-    """The options of the command."""
-
-    url: str
-    user: str | None = None
-    password: str | None = None
-    clause: str | None = None
-    case: str | None = None
-    junit: Path | None = None
-    html: Path | None = None
-    address: str | None = None
-    missing_address: str | None = None
-    blocking_address: str | None = None
-    rejecting_address: str | None = None
-    timeout_s: float = 5.0
-    context: ssl.SSLContext | None = None
-    shows_certificate: bool = False
-    mechanism: str | None = None
+NOT_TOLD: Final = ("url", "user", "password", "key", "junit", "html", "json", "version")
+"""Options that no report shows: secrets, and those that have no effect on the results."""
 
 
-class CannotRun(Exception):  # noqa: N818 - informs the user
-    """There are no cases to run, or no broker to run them against."""
-
-
-def run(**asked: object) -> int:
-    """Run the chosen cases and print their results; return the exit status."""
-    wanted = Asked(**asked)  # type: ignore[arg-type]
+def run(asked: Asked) -> int:
+    """Run the chosen cases, print their results and write reports; return the exit status."""
     try:
-        options = options_of(wanted)
-        cases = chosen(all_cases(), wanted.clause, wanted.case)
-        if not cases:
-            raise CannotRun("no case is called so, or belongs to such a clause")
-        results = asyncio.run(_run(cases, options))
+        cases = _cases(asked)
+        if asked.list_only:
+            _print_list(cases)
+            return 0
+        options = options_of(asked)
+        names = {case.name for case in all_cases()}
+        reasons = {} if asked.known is None else known_failures(asked.known, names)
+        _check_folders(asked)
+        report = asyncio.run(_run(asked, cases, options))
     except CannotRun as reason:
-        print(f"jms-broker: {reason}", file=sys.stderr)
+        print(f"conformance: {reason}", file=sys.stderr)
         return EXIT_CANNOT
+    report = replace(report, results=with_known(report.results, reasons))
+    _print_results(report.results, asked.case)
+    _write(report, asked)
+    return exit_status(report.results)
+
+
+def exit_status(results: list[Result]) -> int:
+    """Return the status of a run; that of a run which was not finished comes first."""
+    if any(each.verdict is Verdict.NOT_RUN for each in results):
+        return EXIT_NOT_FINISHED
+    if any(is_unexpected_failure(each) for each in results):
+        return EXIT_FAILED
+    return EXIT_UNEXPECTED_PASS if any(is_unexpected_pass(each) for each in results) else 0
+
+
+def _cases(asked: Asked) -> list[Case]:
+    """Return the chosen cases. Raise CannotRun for a name or a clause without any."""
+    cases = all_cases()
+    names = {case.name for case in cases}
+    for name in asked.case:
+        if name not in names:
+            raise CannotRun(f"no case is called so: {name}")
+    for clause in asked.clause:
+        if not any(is_of(case, clause) for case in cases):
+            raise CannotRun(f"no case belongs to such a clause: {clause}")
+    return chosen(cases, asked.clause, asked.case)
+
+
+def _print_list(cases: list[Case]) -> None:
+    """Print a line for each case: source, clause, name and sentence, separated by tabs."""
+    for case in cases:
+        print(f"{case.source}\t{case.clause}\t{case.name}\t{case.sentence}")
+
+
+def _print_results(results: list[Result], named: list[str]) -> None:
+    """Print the cases that did not pass or were asked for by name, then the totals."""
     for result in results:
-        if wanted.case is not None or result.verdict is not Verdict.PASSED:
-            failed = result.verdict is Verdict.FAILED
-            print(in_text(result, frames=failed or wanted.case is not None))
+        is_named = result.case.name in named
+        is_noted = result.verdict not in (Verdict.PASSED, Verdict.NOT_RUN) or result.known
+        if is_named or is_noted:
+            print(in_text(result, frames=is_named or is_unexpected_failure(result)))
     print(totals(results))
-    broker = f"{options.host}:{options.port}"
-    if wanted.junit is not None:
-        write_junit(results, wanted.junit, broker=broker)
-    if wanted.html is not None:
-        write_html(results, wanted.html, broker=broker)
-    return EXIT_FAILED if any(each.verdict is Verdict.FAILED for each in results) else 0
 
 
-def options_of(wanted: Asked) -> Options:
-    """Return the broker's address and the options; raise CannotRun if the URL is no address."""
-    try:
-        parts = urlsplit(wanted.url)
-        host, port = parts.hostname, parts.port or PORTS.get(parts.scheme)
-    except ValueError as error:
-        raise CannotRun(f"{wanted.url}: {error}") from None
-    if parts.scheme not in PORTS or host is None or port is None:
-        raise CannotRun(
-            f"{wanted.url} is not like amqp://HOST:PORT or amqps://HOST:PORT, or ws://HOST:PORT/PATH"
-            " or wss://HOST:PORT/PATH"
-        )
-    if wanted.mechanism is not None and wanted.mechanism not in KNOWN:
-        raise CannotRun(f"--mechanism {wanted.mechanism} is none of {', '.join(KNOWN)}")
-    user, password = parts.username, parts.password
-    context = wanted.context or ssl.create_default_context()
-    return Options(
-        host=host,
-        port=port,
-        user=wanted.user if wanted.user is not None or user is None else unquote(user),
-        password=(
-            wanted.password
-            if wanted.password is not None or password is None
-            else unquote(password)
-        ),
-        address=wanted.address,
-        missing_address=wanted.missing_address,
-        blocking_address=wanted.blocking_address,
-        rejecting_address=wanted.rejecting_address,
-        timeout_s=wanted.timeout_s,
-        context=context if parts.scheme in ENCRYPTED else None,
-        shows_certificate=wanted.shows_certificate,
-        mechanism=wanted.mechanism,
-        websocket=(parts.path or "/") if parts.scheme in WEBSOCKET else None,
+def _check_folders(asked: Asked) -> None:
+    """Raise CannotRun if a report could not be written: better now than after the run."""
+    for file in (asked.junit, asked.html, asked.json):
+        if file is not None and not file.absolute().parent.is_dir():
+            raise CannotRun(f"{file}: there is no folder {file.parent}")
+
+
+def _write(report: Report, asked: Asked) -> None:
+    if asked.junit is not None:
+        write_junit(report, asked.junit)
+    if asked.html is not None:
+        write_html(report, asked.html)
+    if asked.json is not None:
+        write_json(report, asked.json)
+
+
+async def _run(asked: Asked, cases: list[Case], options: Options) -> Report:
+    broker = await _identity(options)
+    began, start = datetime.now(UTC), time.monotonic()
+    with watching(len(cases)) as watcher:
+        results = await judge_all(cases, options, watcher)
+    return Report(
+        broker=broker,
+        harness=HARNESS,
+        began=began.isoformat(timespec="seconds"),
+        seconds=time.monotonic() - start,
+        options=_told(asked),
+        results=results,
     )
 
 
-async def _run(cases: list[Case], options: Options) -> list[Result]:
+async def _identity(options: Options) -> BrokerIdentity:
     try:
-        transport = await opened(options)
+        return await identity_of(options)
     except OSError as error:
-        raise CannotRun(f"{options.host}:{options.port}: {str(error) or 'no answer'}") from None
-    await transport.close()
-    if not sys.stderr.isatty():
-        return await judge_all(cases, options, lambda _: None)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(cases))
-        return await judge_all(
-            cases,
-            options,
-            lambda result: progress.update(
-                task, advance=1, description=f"{result.case.source} {result.case.clause}"
-            ),
-        )
+        raise CannotRun(f"{place_of(options)}: {str(error) or 'no answer'}") from None
+
+
+def _told(asked: Asked) -> dict[str, object]:
+    """Return the options that were given, for the report, without what should not be in it."""
+    usual = vars(Asked())
+    return {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in vars(asked).items()
+        if name not in NOT_TOLD and value != usual[name]
+    }

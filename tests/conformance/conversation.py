@@ -31,6 +31,7 @@ from .frames import (
     sasl_frame,
 )
 from .logins import CHALLENGES_MAX, Login, check_checked, login_of
+from .restart import RestartError, restart
 from .session import Session
 from .transport import Transport, opened
 from .verdict import RESET, Failed, Kind, NotApplicable, Options
@@ -62,9 +63,11 @@ class Conversation:
         address: str,
         lines: list[str],
         name: str = "",
+        unique: str = "",
     ) -> None:
         self.options: Final = options
         self.address: Final = address
+        self._unique: Final = unique or address
         self.sessions: Final[dict[int, Session]] = {}
         self.remote_open: Open | None = None
         self._transport: Final = transport
@@ -99,6 +102,11 @@ class Conversation:
             )
         return self.options.rejecting_address
 
+    @property
+    def topic_address(self) -> str:
+        """The address of a topic that only this case uses."""
+        return self.options.topic_address(f"topic.{self._unique}")
+
     # -- further connections
 
     @asynccontextmanager
@@ -108,14 +116,31 @@ class Conversation:
         async with connected(
             self.options,
             address=self.address,
+            unique=self._unique,
             lines=self._lines,
             name=f"{self._name}{'abcdefghij'[self._count % 10]} ",
         ) as other:
             yield other
 
+    def check_can_restart(self) -> None:
+        """Raise NotApplicable if the user gave no command that restarts the broker."""
+        if self.options.restart is None:
+            raise NotApplicable(
+                "needs --restart: a command that restarts the broker", Kind.OPTION_MISSING
+            )
+
+    async def restart_broker(self) -> None:
+        """Restart the broker by the user's command; the connections of the case are lost."""
+        self.check_can_restart()
+        try:
+            await restart(self.options)
+        except RestartError as error:
+            raise Failed("a broker that is back after its restart", str(error)) from None
+        self._lines.append("the broker was restarted")
+
     def name(self, text: str) -> str:
         """Return `text` made unique to this case, for container-ids and link names."""
-        return f"{text}-{self.address}"
+        return f"{text}-{self._unique}"
 
     # -- out
 
@@ -414,12 +439,17 @@ def _check_error(
 
 @asynccontextmanager
 async def connected(
-    options: Options, *, address: str, lines: list[str], name: str = ""
+    options: Options, *, address: str, lines: list[str], name: str = "", unique: str = ""
 ) -> AsyncIterator[Conversation]:
-    """Connect to the broker; close the connection afterwards, or abort it after CLOSING_S."""
+    """Connect to the broker; close the connection afterwards, or abort it after CLOSING_S.
+
+    `unique` is the name in further addresses of the case; `address` itself if it is empty.
+    """
     transport = await opened(options)
     try:
-        yield Conversation(transport, options=options, address=address, lines=lines, name=name)
+        yield Conversation(
+            transport, options=options, address=address, lines=lines, name=name, unique=unique
+        )
     finally:
         try:
             async with asyncio.timeout(CLOSING_S):

@@ -8,14 +8,15 @@ import os
 import pkgutil
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
 from .conversation import Conversation, connected
 from .logins import PAUSES_S, TryLaterError, pause
+from .restart import COMMAND_S, READY_S
 from .steps import connected_session, waiting
 from .verdict import Failed, Kind, NotApplicable, Options, Verdict
 
@@ -27,15 +28,24 @@ RELIABILITY: Final = "reliability"
 CASE_LIMIT_S: Final = 60.0
 """Maximum seconds per case, even if the broker sends frames all the time."""
 
+RESTARTING_LIMIT_S: Final = CASE_LIMIT_S + COMMAND_S + READY_S
+"""Maximum seconds per case of a run in which cases may restart the broker."""
+
 
 @dataclass(frozen=True)
-class Case:
-    """A test of one rule: its source, the rule in one sentence, and the conversation."""
+class Rule:
+    """A rule of a specification: its source, its clause, and what it demands in one sentence."""
 
     name: str
     source: str
     clause: str
     sentence: str
+
+
+@dataclass(frozen=True)
+class Case(Rule):
+    """A test of one rule, whose name it has: the conversation with the broker."""
+
     run: Run
 
 
@@ -44,10 +54,11 @@ class Result:
     """The verdict on one case; `conversation` has a line for each frame, whatever the verdict.
 
     `expected` and `got` are those of a failed case, `reason` and `kind` those of one that is not
-    applicable.
+    applicable. `known` is the reason why the user expects a failure. `is_unreachable` is whether no
+    connection was made, `died` whether the broker ended during the case.
     """
 
-    case: Case
+    case: Rule
     verdict: Verdict
     seconds: float
     conversation: list[str]
@@ -55,6 +66,9 @@ class Result:
     got: str = ""
     reason: str = ""
     kind: Kind | None = None
+    known: str = ""
+    died: bool = False
+    is_unreachable: bool = False
 
 
 def case(source: str, clause: str, sentence: str) -> Callable[[Run], Case]:
@@ -87,18 +101,27 @@ def _modules() -> Iterator[ModuleType]:
             yield importlib.import_module(f"{package}.{found.name}")
 
 
-def chosen(cases: list[Case], clause: str | None, name: str | None) -> list[Case]:
-    """Return the cases of a clause and those below it (2.6 has 2.6.3), or those called `name`.
+def chosen(
+    cases: list[Case], clauses: Collection[str] = (), names: Collection[str] = ()
+) -> list[Case]:
+    """Return the cases of `clauses` and those below them (2.6 has 2.6.3), and those of `names`.
 
-    A clause of core is its number alone; others have their source before it: jms:13.
+    All are chosen if neither is given. A clause of core is its number alone; others have their
+    source before it: jms:13.
     """
-    source, _, number = (clause or "").rpartition(":")
+    if not clauses and not names:
+        return cases
     return [
         each
         for each in cases
-        if (clause is None or (each.source == (source or CORE) and _within(each.clause, number)))
-        and (name is None or each.name == name)
+        if each.name in names or any(is_of(each, clause) for clause in clauses)
     ]
+
+
+def is_of(each: Rule, clause: str) -> bool:
+    """Return whether a rule is of `clause`, such as 2.6 or jms:13, or of one below it."""
+    source, _, number = clause.rpartition(":")
+    return each.source == (source or CORE) and _within(each.clause, number)
 
 
 def _within(clause: str, outer: str) -> bool:
@@ -108,39 +131,42 @@ def _within(clause: str, outer: str) -> bool:
 async def judge(each: Case, options: Options) -> Result:
     """Run one case; return its result."""
     lines: list[str] = []
-    address = options.address or f"conformance.{os.urandom(6).hex()}"
+    name = options.address or f"conformance.{os.urandom(6).hex()}"
     start = time.monotonic()
 
-    def result(verdict: Verdict, *, kind: Kind | None = None, **why: str) -> Result:
-        return Result(each, verdict, time.monotonic() - start, lines, kind=kind, **why)
+    def result(verdict: Verdict, *, reason: str = "", kind: Kind | None = None) -> Result:
+        return Result(each, verdict, time.monotonic() - start, lines, reason=reason, kind=kind)
+
+    def failed(expected: str, got: str) -> Result:
+        found = result(Verdict.FAILED)
+        return replace(found, expected=expected, got=got, is_unreachable=not lines)
 
     try:
-        async with asyncio.timeout(CASE_LIMIT_S):
+        async with asyncio.timeout(CASE_LIMIT_S if options.restart is None else RESTARTING_LIMIT_S):
             if options.address is not None:
-                await _emptied(options, address)
-            await _converse(each, options, address, lines=lines)
+                await _emptied(options, options.address)
+            await _converse(each, options, name, lines=lines)
     except TryLaterError:
-        return result(Verdict.FAILED, expected="a login", got="the outcome sys-temp (4), always")
-    except Failed as failed:
-        return result(Verdict.FAILED, expected=failed.expected, got=failed.got)
+        return failed("a login", "the outcome sys-temp (4), always")
+    except Failed as broken:
+        return failed(broken.expected, broken.got)
     except NotApplicable as untried:
         if options.strict_jms and untried.kind is Kind.IGNORED:
-            return result(Verdict.FAILED, expected=each.sentence, got=untried.reason)
+            return failed(each.sentence, untried.reason)
         return result(Verdict.NOT_APPLICABLE, reason=untried.reason, kind=untried.kind)
     except OSError as error:
-        return result(Verdict.FAILED, expected="a connection", got=str(error) or repr(error))
+        return failed("a connection", str(error) or repr(error))
     except Exception:  # noqa: BLE001 - whatever the error is, the other cases must run
-        return result(
-            Verdict.FAILED, expected="a harness that works", got=traceback.format_exc(limit=-4)
-        )
+        return failed("a harness that works", traceback.format_exc(limit=-4))
     return result(Verdict.PASSED)
 
 
-async def _converse(each: Case, options: Options, address: str, *, lines: list[str]) -> None:
-    """Run a case; again after a pause if the broker asks to log in later."""
+async def _converse(each: Case, options: Options, name: str, *, lines: list[str]) -> None:
+    """Run a case, whose addresses have `name`; again after a pause if the broker asks for one."""
+    address = options.address or options.queue_address(name)
     for pause_s in PAUSES_S:
         try:
-            async with connected(options, address=address, lines=lines) as peer:
+            async with connected(options, address=address, lines=lines, unique=name) as peer:
                 await each.run(peer)
         except TryLaterError:
             lines.append(f"the broker asks to try again later: {pause_s:g} s")
@@ -157,14 +183,3 @@ async def _emptied(options: Options, address: str) -> None:
         while await waiting(session):
             continue
         await peer.close()
-
-
-async def judge_all(
-    cases: list[Case], options: Options, told: Callable[[Result], None]
-) -> list[Result]:
-    """Run cases one after another; `told` is called with each result at once."""
-    results = []
-    for each in cases:
-        results.append(await judge(each, options))
-        told(results[-1])
-    return results

@@ -43,7 +43,7 @@ def as_jms_consumer(address: str, kind: str = "queue") -> Source:
 
 def topic_of(peer: Conversation) -> str:
     """Return the address of a topic that only this case uses."""
-    return f"topic.{peer.address}"
+    return peer.topic_address
 
 
 async def publisher(session: Session) -> Sender:

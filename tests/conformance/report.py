@@ -1,113 +1,162 @@
-"""The results of a run, for people and for build servers: text, JUnit XML, a page of HTML."""
+"""The results of a run in text and in JUnit XML; totals by verdict and by clause."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
-from .harness import Result
+from .harness import CORE, Result, Rule
+from .known import is_unexpected_failure, is_unexpected_pass
+from .report_file import Report
 from .verdict import Verdict
 
-STYLE: Final = """
-body { font: 15px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em }
-table { border-collapse: collapse; width: 100% }
-td, th { border-top: 1px solid #ccc; padding: .3em .6em; text-align: left; vertical-align: top }
-pre { overflow-x: auto; font-size: 12px; background: #f4f4f4; padding: .6em }
-.passed { color: #17692e } .failed { color: #b00020; font-weight: bold }
-.not-applicable { color: #666 }
-"""
+NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot have, not even escaped."""
 
 
 def totals(results: list[Result]) -> str:
-    """Return the number of cases of each verdict, in one line."""
+    """Return the number of cases of each verdict and kind, and the unexpected passes by name."""
     counts = Counter(result.verdict for result in results)
-    told = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict]
-    return f"{len(results)} cases: {', '.join(told)}"
+    told = [
+        f"{counts[verdict]} {verdict.value}{_parts(results, verdict)}"
+        for verdict in Verdict
+        if verdict is not Verdict.NOT_RUN or counts[verdict]
+    ]
+    lines = [f"{len(results)} cases: {', '.join(told)}"]
+    if passed := [each.case.name for each in results if is_unexpected_pass(each)]:
+        lines.append(f"passed, and expected to fail by --known: {', '.join(passed)}")
+    if killed := [each.case.name for each in results if each.died]:
+        lines.append(f"the broker died in: {', '.join(killed)}")
+    return "\n".join(lines)
+
+
+def _parts(results: list[Result], verdict: Verdict) -> str:
+    """Return the parts of a total in brackets: the known failures, the kinds of not applicable."""
+    parts = Counter(
+        result.kind.value if result.kind is not None else "known"
+        for result in results
+        if result.verdict is verdict
+        and (result.kind is not None or (verdict is Verdict.FAILED and result.known))
+    )
+    told = ", ".join(f"{count} {name}" for name, count in sorted(parts.items()))
+    return f" ({told})" if told else ""
+
+
+def group_of(rule: Rule) -> str:
+    """Return the clause by which totals are made: 2.6 for 2.6.3 of core, jms:13 for jms 13.16."""
+    parts = rule.clause.split(".")
+    if rule.source == CORE:
+        return ".".join(parts[:2])
+    return f"{rule.source}:{parts[0]}"
+
+
+def by_clause(results: list[Result]) -> Mapping[str, Counter[Verdict]]:
+    """Return the verdicts by clause, core first, clauses in the order of their numbers."""
+    found: dict[str, Counter[Verdict]] = {}
+    for result in results:
+        found.setdefault(group_of(result.case), Counter())[result.verdict] += 1
+    return {name: found[name] for name in sorted(found, key=_order)}
+
+
+def _order(group: str) -> tuple[bool, str, list[int], str]:
+    source, _, number = group.rpartition(":")
+    numbers = [int(part) for part in number.split(".") if part.isdigit()]
+    return bool(source), source, numbers, number
+
+
+def verdict_of(result: Result) -> str:
+    """Return the verdict in words, with the kind of one that is not applicable."""
+    words = result.verdict.value
+    if result.kind is not None:
+        words += f" ({result.kind.value})"
+    if result.known:
+        words += " (known)" if result.verdict is Verdict.FAILED else " (expected to fail)"
+    return words
+
+
+def reasons_of(result: Result) -> list[tuple[str, str]]:
+    """Return all that explains a verdict besides the frames: pairs of a word and a text."""
+    pairs: list[tuple[str, str]] = []
+    if result.verdict is Verdict.FAILED:
+        pairs += [("expected", result.expected), ("got", result.got)]
+    if result.died:
+        pairs.append(("died", "the broker died in this case"))
+    if result.reason:
+        pairs.append(("reason", result.reason))
+    if result.known:
+        pairs.append(("known", result.known))
+    return pairs
 
 
 def in_text(result: Result, *, frames: bool) -> str:
     """Return the verdict on one case and its reason, and with `frames` the conversation."""
     case = result.case
-    lines = [f"{result.verdict.value}: {case.source} {case.clause} {case.name}"]
+    lines = [f"{verdict_of(result)}: {case.source} {case.clause} {case.name}"]
     lines.append(f"  {case.sentence}")
-    if result.verdict is Verdict.FAILED:
-        lines += [f"  expected: {result.expected}", f"  got:      {result.got}"]
-    if result.verdict is Verdict.NOT_APPLICABLE:
-        lines.append(f"  {result.reason}")
+    lines += [f"  {f'{word}:':10}{text}" for word, text in reasons_of(result)]
     if frames:
         lines += [f"    {line}" for line in result.conversation]
     return "\n".join(lines)
 
 
-def write_junit(results: list[Result], file: Path, *, broker: str) -> None:
-    """Write a JUnit test suite with a test per case; a case that is not applicable is skipped."""
-    counts = Counter(result.verdict for result in results)
-    suite = Element(
-        "testsuite",
-        name=f"AMQP 1.0 conformance of {broker}",
-        tests=str(len(results)),
-        failures=str(counts[Verdict.FAILED]),
-        skipped=str(counts[Verdict.NOT_APPLICABLE]),
-        errors="0",
-        time=f"{sum(result.seconds for result in results):.3f}",
-    )
+def write_junit(report: Report, file: Path) -> None:
+    """Write a JUnit test suite with a test per case.
+
+    A case that is not applicable is skipped, as is a known failure; an unexpected pass is a
+    failure, and a case that was not run an error.
+    """
+    results = report.results
+    suite = Element("testsuite", name=report.title, timestamp=report.began, errors="0")
+    suite.set("tests", str(len(results)))
+    suite.set("time", f"{report.seconds:.3f}")
+    properties = SubElement(suite, "properties")
+    for name, value in _properties(report).items():
+        SubElement(properties, "property", name=name, value=_in_xml(str(value)))
     for result in results:
-        case = result.case
-        test = SubElement(
-            suite,
-            "testcase",
-            classname=f"{case.source} {case.clause}".replace(".", "_"),
-            name=case.name,
-            time=f"{result.seconds:.3f}",
-        )
-        if result.verdict is Verdict.FAILED:
-            message = f"expected {result.expected}, got {result.got}"
-            failure = SubElement(test, "failure", message=message)
-            failure.text = in_text(result, frames=True)
-        if result.verdict is Verdict.NOT_APPLICABLE:
-            SubElement(test, "skipped", message=result.reason)
+        _add_test(suite, result)
+    for attribute, tag in (("failures", "failure"), ("skipped", "skipped"), ("errors", "error")):
+        suite.set(attribute, str(len(suite.findall(f"testcase/{tag}"))))
     tree = ElementTree(suite)
     indent(tree)
     tree.write(file, encoding="utf-8", xml_declaration=True)
 
 
-def write_html(results: list[Result], file: Path, *, broker: str) -> None:
-    """Write one page that needs no other files."""
-    page = Element("html", lang="en")
-    head = SubElement(page, "head")
-    SubElement(head, "meta", charset="utf-8")
-    title = f"AMQP 1.0 conformance of {broker}"
-    SubElement(head, "title").text = title
-    SubElement(head, "style").text = STYLE
-    body = SubElement(page, "body")
-    SubElement(body, "h1").text = title
-    SubElement(body, "p").text = totals(results)
-    table = SubElement(body, "table")
-    row = SubElement(table, "tr")
-    for name in ("source", "clause", "case", "verdict"):
-        SubElement(row, "th").text = name
-    for result in results:
-        _add_row(table, result)
-    with file.open("wb") as out:
-        out.write(b"<!doctype html>\n")
-        ElementTree(page).write(out, encoding="utf-8", method="html")
+def _properties(report: Report) -> dict[str, object]:
+    broker = report.broker
+    return {
+        "harness": report.harness,
+        "broker": broker.place,
+        "product": broker.product,
+        "version": broker.version,
+        "container-id": broker.container_id,
+        "capabilities": " ".join(broker.capabilities),
+        **{f"broker.{name}": value for name, value in broker.properties.items()},
+        **{f"option.{name}": value for name, value in report.options.items()},
+    }
 
 
-def _add_row(table: Element, result: Result) -> None:
+def _add_test(suite: Element, result: Result) -> None:
     case = result.case
-    row = SubElement(table, "tr")
-    SubElement(row, "td").text = case.source
-    SubElement(row, "td").text = case.clause
-    told = SubElement(row, "td")
-    details = SubElement(told, "details")
-    SubElement(details, "summary").text = case.sentence
-    SubElement(details, "pre").text = "\n".join([case.name, *result.conversation])
-    if result.verdict is Verdict.FAILED:
-        SubElement(told, "div").text = f"expected {result.expected}"
-        SubElement(told, "div").text = f"got {result.got}"
-    if result.reason:
-        SubElement(told, "div").text = result.reason
-    kind = result.verdict.value.replace(" ", "-")
-    SubElement(row, "td", {"class": kind}).text = result.verdict.value
+    test = SubElement(
+        suite,
+        "testcase",
+        classname=f"{case.source} {case.clause}".replace(".", "_"),
+        name=case.name,
+        time=f"{result.seconds:.3f}",
+    )
+    message = _in_xml("; ".join(f"{word} {text}" for word, text in reasons_of(result)))
+    if is_unexpected_failure(result) or is_unexpected_pass(result):
+        SubElement(test, "failure", message=message, type=verdict_of(result))
+    elif result.verdict is Verdict.NOT_RUN:
+        SubElement(test, "error", message=message, type=verdict_of(result))
+    elif result.verdict is not Verdict.PASSED:
+        SubElement(test, "skipped", message=message, type=verdict_of(result))
+    SubElement(test, "system-out").text = _in_xml(in_text(result, frames=True))
+
+
+def _in_xml(text: str) -> str:
+    return NOT_XML.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Final
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.conformance.command import Asked, CannotRun, options_of
-from tests.conformance.verdict import Options
+from broker import __version__
+from tests.conformance.asked import Asked, CannotRun, options_of
+from tests.conformance.command import EXIT_STATUSES, exit_status
+from tests.conformance.harness import Result, Rule
+from tests.conformance.report_file import read_json
+from tests.conformance.verdict import Options, Verdict
 from tests.interop.broker_process import PASSWORD, USER, BrokerProcess, command, environment
 from tests.interop.secured_broker import SHOP, SHOP_PASSWORD, SecuredBroker
 
@@ -33,7 +38,7 @@ def test_a_clause_with_reports(broker_with_users: BrokerProcess, tmp_path: Path)
         *("--junit", str(junit), "--html", str(html)),
     )
     assert (done.returncode, done.stderr) == (0, "")
-    count = len(ET.parse(junit).getroot())
+    count = len(ET.parse(junit).findall("testcase"))
     assert count > 10
     assert done.stdout == f"{count} cases: {count} passed, 0 failed, 0 not applicable\n"
     assert html.read_text().startswith("<!doctype html>")
@@ -55,6 +60,79 @@ def test_a_case_that_fails_is_told_by_the_exit_status(open_broker: BrokerProcess
     assert "failed: jms 4.3 a_missing_address_is_not_found" in done.stdout
 
 
+def test_the_list_has_clause_source_and_sentence() -> None:
+    done = run(
+        "--list", "--clause", "2.2", "--clause", "jms:8", "--case", "a_missing_address_is_not_found"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert {(source, clause.partition(".")[0]) for source, clause, _, _ in rows} == {
+        ("core", "2"),
+        ("jms", "8"),
+        ("jms", "4"),
+    }
+    assert ["core", "2.2", "unknown_version_is_answered_with_a_header"] in [row[:3] for row in rows]
+    assert all(sentence.endswith(".") for *_, sentence in rows)
+
+
+KNOWN: Final = [
+    pytest.param("not-missing", 0, "1 failed (1 known)", id="it fails as expected"),
+    pytest.param("missing.node", 3, "expected to fail by --known", id="it passes"),
+]
+
+
+@pytest.mark.parametrize(("missing", "status", "told"), KNOWN)
+def test_known_failures(
+    open_broker: BrokerProcess, tmp_path: Path, missing: str, status: int, told: str
+) -> None:
+    known, report = tmp_path / "known.toml", tmp_path / "report.json"
+    known.write_text("[failures]\na_missing_address_is_not_found = 'it is made, see issue 7'\n")
+    cases = ("--case", "a_missing_address_is_not_found", "--case", "row_9_looks_up")
+    files = ("--known", str(known), "--json", str(report))
+    done = run(open_broker.url, *cases, "--missing-address", missing, *files)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert told in done.stdout
+    assert "known:    it is made, see issue 7" in done.stdout
+    content = read_json(report)
+    assert (content.broker.product, content.broker.version) == ("jms-broker", __version__)
+    assert [bool(each.known) for each in content.results].count(True) == 1
+    assert content.options["missing_address"] == missing
+    assert "known" in content.options
+
+
+STATUSES: Final = [
+    pytest.param([Verdict.PASSED, Verdict.NOT_APPLICABLE], "", 0, id="nothing failed"),
+    pytest.param([Verdict.FAILED], "", 1, id="a failure"),
+    pytest.param([Verdict.FAILED], "why", 0, id="a known failure"),
+    pytest.param([Verdict.PASSED], "why", 3, id="an unexpected pass"),
+    pytest.param([Verdict.FAILED, Verdict.NOT_RUN], "", 4, id="cases that were not run"),
+]
+
+
+@pytest.mark.parametrize(("verdicts", "known", "status"), STATUSES)
+def test_the_exit_status_is_by_kind(verdicts: list[Verdict], known: str, status: int) -> None:
+    rule = Rule("x", "core", "2.2", "It is.")
+    results = [Result(rule, verdict, 0.1, [], known=known) for verdict in verdicts]
+    assert exit_status(results) == status
+
+
+def test_the_help_has_every_exit_status() -> None:
+    told = " ".join(run("--help").stdout.replace("│", " ").split())
+    assert told.endswith(
+        " ".join(
+            f"{EXIT_STATUSES} The command `compare` puts reports of --json side by side.".split()
+        )
+    )
+
+
+def test_a_broker_that_names_topics_otherwise(open_broker: BrokerProcess) -> None:
+    templates = ("topic=amq.topic/{name}", "queue=queues.{name}")
+    options = [word for each in templates for word in ("--address-template", each)]
+    done = run(open_broker.url, *options, "--case", "a_topic_has_many_subscribers")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "address='amq.topic/topic.conformance." in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -62,6 +140,19 @@ def test_a_case_that_fails_is_told_by_the_exit_status(open_broker: BrokerProcess
         pytest.param(["http://127.0.0.1"], "is not like amqp://HOST:PORT", id="another scheme"),
         pytest.param(["amqp://127.0.0.1:many"], "amqp://127.0.0.1:many: ", id="no port"),
         pytest.param(["amqp://h", "--case", "no such"], "no case is called so", id="no case"),
+        pytest.param(
+            ["amqp://h", "--clause", "2.2", "--clause", "9"], "to such a clause: 9", id="no clause"
+        ),
+        pytest.param([], "which broker? Give its URL", id="no broker"),
+        pytest.param(
+            ["amqp://h", "--address-template", "topic=x"], "is not like topic=", id="no {name}"
+        ),
+        pytest.param(
+            ["amqp://h", "--known", "no.toml"], "no.toml: it cannot be read", id="no known failures"
+        ),
+        pytest.param(["amqp://h", "--json", "no/x.json"], "there is no folder no", id="no folder"),
+        pytest.param(["amqp://h", "--cert", "no"], "--cert is for TLS", id="no TLS for it"),
+        pytest.param(["amqps://h", "--key", "no"], "needs --cert", id="no certificate"),
         pytest.param(
             ["amqp://h", "--mechanism", "GSSAPI"], "GSSAPI is none of PLAIN", id="unknown"
         ),
@@ -80,7 +171,7 @@ def test_the_address_and_who_logs_in() -> None:
     assert options_of(Asked("amqp://[::1]")) == Options("::1", 5672)
     encrypted = options_of(Asked("amqps://h"))
     assert (encrypted.port, encrypted.context is not None) == (5671, True)
-    given = options_of(Asked("amqp://a%40b:p%3Aw@h:7", timeout_s=1))
+    given = options_of(Asked("amqp://a%40b:p%3Aw@h:7", timeout=1))
     assert given == Options("h", 7, user="a@b", password="p:w", timeout_s=1)
     overruled = options_of(Asked("amqp://a:b@h", user="x%", password="y"))
     assert (overruled.user, overruled.password) == ("x%", "y")

@@ -6,16 +6,16 @@ A few cases of each kind: the listener hands all bytes to the engine that test_t
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conformance.command import Asked, CannotRun, options_of
+from tests.conformance.asked import Asked, CannotRun, options_of
 from tests.conformance.command import run as run_harness
-from tests.conformance.harness import all_cases, judge_all
+from tests.conformance.harness import all_cases
 from tests.conformance.report import in_text
+from tests.conformance.running import judge_all
 from tests.conformance.test_command import run
 from tests.conformance.transport import opened
 from tests.conformance.verdict import Options, Verdict
@@ -71,14 +71,14 @@ def web_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebBroker]:
 
 
 def options(broker: WebBroker, listener: str) -> Options:
-    context = ssl.create_default_context(cafile=str(broker.ca))
-    return options_of(Asked(broker.listeners[listener], context=context))
+    is_encrypted = broker.listeners[listener].startswith("wss:")
+    return options_of(Asked(broker.listeners[listener], ca=broker.ca if is_encrypted else None))
 
 
 @pytest.mark.parametrize("listener", ["web", "web-tls"])
 def test_cases_within_websocket(web_broker: WebBroker, listener: str) -> None:
     cases = [each for each in all_cases() if each.name in CASES]
-    results = asyncio.run(judge_all(cases, options(web_broker, listener), lambda _: None))
+    results = asyncio.run(judge_all(cases, options(web_broker, listener)))
     others = [each for each in results if each.verdict is not Verdict.PASSED]
     assert not others, "\n\n".join(in_text(each, frames=True) for each in others)
     assert len(results) == len(CASES)
@@ -92,14 +92,14 @@ def test_the_command_turns_the_url_into_one_of_websocket(web_broker: WebBroker) 
 
 
 def test_another_path_is_refused(web_broker: WebBroker, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_harness(url=web_broker.listeners["web"].replace("/amqp", "/other")) == 2
+    assert run_harness(Asked(web_broker.listeners["web"].replace("/amqp", "/other"))) == 2
     assert "the broker refuses WebSocket: HTTP 404" in capsys.readouterr().err
 
 
 def test_a_port_without_websocket(web_broker: WebBroker) -> None:
     url = web_broker.url.replace("amqp://", "ws://")
     with pytest.raises((ConnectionError, TimeoutError)):
-        asyncio.run(until_opened(options_of(Asked(url, timeout_s=5.0))))
+        asyncio.run(until_opened(options_of(Asked(url, timeout=5.0))))
 
 
 async def until_opened(asked: Options) -> None:

@@ -9,11 +9,19 @@ from typing import Final
 
 
 class Verdict(Enum):
-    """The verdict on a case: passed, failed, or not applicable to this broker."""
+    """The verdict on a case: passed, failed, not applicable to this broker, or not run at all.
+
+    Cases are not run if the broker died before, and did not come back.
+    """
 
     PASSED = "passed"
     FAILED = "failed"
     NOT_APPLICABLE = "not applicable"
+    NOT_RUN = "not run"
+
+
+NAME: Final = "{name}"
+"""The place of an address's own name in a template of addresses."""
 
 
 RESET: Final = "a connection that was reset"
@@ -73,7 +81,9 @@ class Options:
     is the TLS of connections, None for none; `shows_certificate` is whether it has a certificate.
     `mechanism` is the only one to log in with. `websocket` is the path of AMQP within WebSocket,
     None for AMQP on the socket itself. With `strict_jms` a case fails where the broker ignores a
-    feature of JMS that no specification demands (`Kind.IGNORED`).
+    feature of JMS that no specification demands (`Kind.IGNORED`). `restart` is a shell command that
+    restarts the broker. `queue_template` and `topic_template` are the addresses that the broker
+    gives to a queue and a topic called `{name}`.
     """
 
     host: str
@@ -90,6 +100,17 @@ class Options:
     mechanism: str | None = None
     websocket: str | None = None
     strict_jms: bool = False
+    restart: str | None = None
+    queue_template: str = NAME
+    topic_template: str = NAME
+
+    def queue_address(self, name: str) -> str:
+        """Return the address of a queue."""
+        return self.queue_template.replace(NAME, name)
+
+    def topic_address(self, name: str) -> str:
+        """Return the address of a topic."""
+        return self.topic_template.replace(NAME, name)
 
 
 def require(claim: object, expected: str, got: object) -> None:

@@ -1,0 +1,144 @@
+"""Durable messages, subscriptions and transactions over a restart of the broker (`--restart`)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.amqp.outcomes import ACCEPTED, TransactionalState
+
+from .conversation import Conversation
+from .exchange import (
+    header,
+    message_annotations,
+    now_ms,
+    pass_time,
+    receive_all,
+    receive_one,
+    send_all,
+    take_all,
+)
+from .harness import case
+from .jms_delays import delaying
+from .jms_destinations import publisher, topic_of
+from .jms_subscriptions import durable, subscribed, unsubscribe
+from .jms_transactions import coordinator, declared, ended, send_within
+from .messages import message
+from .session import Session
+from .steps import bodies, connected_session, must
+
+DELAY_MS: Final = 1_500
+"""The delay of a scheduled message: a restart may take longer, then it is due at once."""
+
+
+def kept(body: bytes, *before: bytes) -> bytes:
+    """Return a durable message."""
+    return message(body, header(durable=True), *before)
+
+
+async def before_restart(peer: Conversation) -> Session:
+    """Return a session of the broker that will be restarted; not applicable without --restart."""
+    peer.check_can_restart()
+    return await connected_session(peer)
+
+
+async def found_after_restart(peer: Conversation) -> list[bytes]:
+    """Restart the broker; return the messages at the address of the case."""
+    await peer.restart_broker()
+    async with peer.another() as after:
+        receiver = await (await connected_session(after)).attach_receiver()
+        found = await take_all(receiver)
+        await after.close()
+    return found
+
+
+@case("core", "3.2.1", "Durable messages that were accepted are there after a restart.")
+async def durable_messages_outlive_a_restart(peer: Conversation) -> None:
+    session = await before_restart(peer)
+    sent = [b"1", b"2", b"3"]
+    await send_all(await session.attach_sender(), *map(kept, sent))
+    found = sorted(await found_after_restart(peer))
+    must(found == sent, "the three messages", found)
+
+
+@case("core", "3.2.1", "A durable message that was delivered, and not settled, comes again.")
+async def unsettled_durable_messages_come_again(peer: Conversation) -> None:
+    session = await before_restart(peer)
+    await send_all(await session.attach_sender(), kept(b"unsettled"))
+    came = await receive_one(await session.attach_receiver())
+    must(bodies([came]) == [b"unsettled"], "the message", bodies([came]))
+    found = await found_after_restart(peer)
+    must(found == [b"unsettled"], "the message again", found)
+
+
+@case("jms", "7.1", "A durable subscription and its durable messages are there after a restart.")
+async def durable_subscriptions_outlive_a_restart(peer: Conversation) -> None:
+    peer.check_can_restart()
+    name, container_id = peer.name("durable"), peer.name("client-id")
+    async with peer.another() as other:
+        await other.open(container_id=container_id)
+        session = await other.begin()
+        sender = await publisher(session)
+        link = await subscribed(session, name, durable(topic_of(peer)))
+        await link.detach(closed=False)
+        await send_all(sender, kept(b"before"))
+        await other.close()
+    await peer.restart_broker()
+    async with peer.another() as back:
+        await back.open(container_id=container_id)
+        session = await back.begin()
+        # a new publisher: the subscription must not only keep what it has
+        await send_all(await publisher(session), kept(b"after"))
+        link = await subscribed(session, name, durable(topic_of(peer)))
+        found = sorted(await take_all(link))
+        must(found == [b"after", b"before"], "what came before and after the restart", found)
+        await link.detach(closed=False)
+        await unsubscribe(session, name)
+        await back.close()
+
+
+@case("jms", "4.4", "A durable delayed message comes after a restart, and not before its time.")
+async def delayed_messages_outlive_a_restart(peer: Conversation) -> None:
+    session = await before_restart(peer)
+    sender = await delaying(session)
+    due = now_ms().value + DELAY_MS
+    await send_all(sender, kept(b"later", message_annotations(x_opt_delivery_time=due)))
+    await peer.restart_broker()
+    async with peer.another() as after:
+        receiver = await (await connected_session(after)).attach_receiver()
+        early = await take_all(receiver)
+        must(not early or now_ms().value >= due, "nothing before its time", early)
+        if not early:
+            await pass_time(after, max(0, due - now_ms().value))
+            came = await receive_one(receiver)
+            receiver.settle(came)
+            early = bodies([came])
+        must(early == [b"later"], "the delayed message", early)
+        await after.close()
+
+
+@case("core", "4.4.1", "After a restart there is what was committed, and nothing else.")
+async def a_commit_outlives_a_restart(peer: Conversation) -> None:
+    session = await before_restart(peer)
+    link, sender = await coordinator(session), await session.attach_sender()
+    for body, fail in ((b"committed", False), (b"rolled back", True)):
+        txn_id = await declared(link)
+        await send_within(sender, txn_id, kept(body))
+        await ended(link, txn_id, fail=fail)
+    await send_within(sender, await declared(link), kept(b"not discharged"))
+    found = await found_after_restart(peer)
+    must(found == [b"committed"], "the committed message", found)
+
+
+@case("core", "4.4.2", "After a restart a message whose acceptance was committed does not come.")
+async def a_committed_acceptance_outlives_a_restart(peer: Conversation) -> None:
+    session = await before_restart(peer)
+    await send_all(await session.attach_sender(), *map(kept, [b"1", b"2", b"3"]))
+    link, receiver = await coordinator(session), await session.attach_receiver()
+    came = sorted(await receive_all(receiver, 3), key=lambda each: bodies([each]))
+    must(bodies(came) == [b"1", b"2", b"3"], "the three messages", bodies(came))
+    for each, fail in ((came[0], False), (came[1], True)):
+        txn_id = await declared(link)
+        receiver.settle(each, TransactionalState(txn_id=txn_id, outcome=ACCEPTED))
+        await ended(link, txn_id, fail=fail)
+    found = sorted(await found_after_restart(peer))
+    must(found == [b"2", b"3"], "the two messages that were not accepted", found)

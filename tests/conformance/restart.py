@@ -1,0 +1,94 @@
+"""The broker's end and return: `--restart`, and whether a broker still answers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import ssl
+import tempfile
+from typing import IO, Final
+
+from broker.amqp.frames import HEAD_SIZE, SASL_HEADER
+
+from .logins import pause
+from .transport import opened
+from .verdict import Options
+
+COMMAND_S: Final = 120.0
+"""Maximum seconds for the command of `--restart` to end."""
+
+READY_S: Final = 60.0
+"""Maximum seconds until a broker that was restarted answers."""
+
+BACK_S: Final = 5.0
+"""Maximum seconds to wait for a broker that died, if no command restarts it: a supervisor may."""
+
+POLL_S: Final = 0.1
+
+OUTPUT_BYTES: Final = 2_000
+"""Maximum bytes of a failed command's output that are shown: the last ones."""
+
+
+class RestartError(Exception):
+    """The broker was not restarted, because of a reason in words."""
+
+
+async def restart(options: Options) -> None:
+    """Run the user's command, and wait until the broker answers. Raise RestartError."""
+    if options.restart is None:
+        raise RestartError("there is no --restart")
+    # a file, not a pipe: a broker that the command leaves behind would keep a pipe open
+    with tempfile.TemporaryFile() as output:
+        process = await asyncio.create_subprocess_shell(
+            options.restart,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=asyncio.subprocess.STDOUT,
+            # ^C that ends the harness leaves the broker alone
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(COMMAND_S):
+                status = await process.wait()
+        except TimeoutError:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+            raise RestartError(f"--restart did not end within {COMMAND_S:g} s") from None
+        if status:
+            raise RestartError(f"--restart ended with status {status}: {_last_of(output)}")
+    if not await answers_within(READY_S, options):
+        raise RestartError(f"the broker does not answer {READY_S:g} s after --restart")
+
+
+def _last_of(output: IO[bytes]) -> str:
+    size = output.seek(0, 2)
+    output.seek(max(0, size - OUTPUT_BYTES))
+    return output.read().decode(errors="replace").strip()
+
+
+async def answers_within(seconds: float, options: Options) -> bool:
+    """Return whether the broker answers before `seconds` are over; ask it again and again."""
+    try:
+        async with asyncio.timeout(seconds):
+            while not await answers(options):
+                await pause(POLL_S)
+    except TimeoutError:
+        return False
+    return True
+
+
+async def answers(options: Options) -> bool:
+    """Return whether the broker accepts a connection and answers a protocol header (core 2.2)."""
+    try:
+        transport = await opened(options)
+    except OSError:
+        return False
+    try:
+        async with asyncio.timeout(options.timeout_s):
+            transport.write(SASL_HEADER)
+            return (await transport.read(HEAD_SIZE)).startswith(b"AMQP")
+    except (OSError, ssl.SSLError, asyncio.IncompleteReadError):
+        return False
+    finally:
+        transport.abort()

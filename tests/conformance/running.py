@@ -1,0 +1,90 @@
+"""A run of cases one after another, which goes on if the broker dies and can be restarted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from .harness import Case, Result, judge
+from .progress import Silent, Watcher
+from .restart import BACK_S, RestartError, answers, answers_within, restart
+from .verdict import Options, Verdict
+
+ALIVE: Final = "a broker that goes on"
+DEAD: Final = "it answers no client any more"
+
+
+async def judge_all(
+    cases: list[Case], options: Options, watcher: Watcher | None = None
+) -> list[Result]:
+    """Run cases one after another; return a result for each.
+
+    If the broker dies and does not come back, the remaining cases are "not run".
+    """
+    run = _Running(options, watcher or Silent())
+    for at, each in enumerate(cases):
+        if not await run.judge(each):
+            return [*run.results, *(_not_run(left, run.killer) for left in cases[at + 1 :])]
+    return run.results
+
+
+def _not_run(case: Case, killer: str) -> Result:
+    reason = f"the broker died in {killer}, and did not come back"
+    return Result(case, Verdict.NOT_RUN, 0.0, [], reason=reason)
+
+
+class _Running:
+    """The results so far, and the name of the last case in which the broker died."""
+
+    def __init__(self, options: Options, watcher: Watcher) -> None:
+        self.results: Final[list[Result]] = []
+        self.killer = ""
+        self._options: Final = options
+        self._watcher: Final = watcher
+
+    async def judge(self, case: Case) -> bool:
+        """Run a case and add its result; return whether the broker can be judged further.
+
+        A broker that cannot be reached died of the case before, which then failed.
+        """
+        result = await judge(case, self._options)
+        if result.is_unreachable and self.results and not await answers(self._options):
+            self.results[-1] = _killing(self.results[-1])
+            if not await self._revived(self.results[-1]):
+                self.results.append(_not_run(case, self.killer))
+                return False
+            result = await judge(case, self._options)
+        is_alive = result.verdict is not Verdict.FAILED or await answers(self._options)
+        self.results.append(result if is_alive else _killing(result))
+        self._watcher.judged(self.results[-1])
+        return is_alive or await self._revived(result)
+
+    async def _revived(self, killer: Result) -> bool:
+        """Restart a dead broker, or wait for its supervisor; return whether it answers again."""
+        self.killer = killer.case.name
+        self._watcher.said(f"the broker died in {self.killer}")
+        if self._options.restart is None:
+            if await answers_within(BACK_S, self._options):
+                self._watcher.said("the broker is back, the run goes on")
+                return True
+            self._watcher.said(
+                f"the broker did not come back within {BACK_S:g} s: the other cases are not run."
+                " With --restart they would be"
+            )
+            return False
+        try:
+            await restart(self._options)
+        except RestartError as error:
+            self._watcher.said(f"{error}: the other cases are not run")
+            return False
+        self._watcher.said("the broker was restarted, the run goes on")
+        return True
+
+
+def _killing(result: Result) -> Result:
+    """Return the result of a case in which the broker died: it failed, if not for other reasons."""
+    if result.verdict is Verdict.FAILED:
+        return replace(result, died=True)
+    return replace(
+        result, verdict=Verdict.FAILED, expected=ALIVE, got=DEAD, reason="", kind=None, died=True
+    )
