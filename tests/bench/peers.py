@@ -20,6 +20,18 @@ from tests.support.ports import free_port
 
 ARTEMIS_VERSION: Final = "2.40.0"
 BROKER_J_VERSION: Final = "9.2.1"
+ACTIVEMQ_CLASSIC_VERSION: Final = "5.18.3"
+"""The newest version of which the registry of Maven has the archive."""
+ACTIVEMQ_CLASSIC_OPENS: Final = (
+    *(
+        "java.base/java.lang",
+        "java.base/java.net",
+        "java.base/java.security",
+        "java.base/java.util",
+    ),
+    *("java.base/java.util.concurrent", "java.base/java.util.concurrent.atomic"),
+)
+"""Packages that the script of ActiveMQ Classic opens, as far as a broker of AMQP alone needs."""
 MISSING: Final = "missing"
 """Prefix of addresses that a peer must not create."""
 FETCH_SECONDS: Final = 600
@@ -70,6 +82,12 @@ def broker_j_home() -> Path:
     """Return the folder in which Broker-J is unpacked."""
     artifact = f"org.apache.qpid:apache-qpid-broker-j:{BROKER_J_VERSION}:tar.gz:bin"
     return unpacked("broker-j", artifact, f"qpid-broker/{BROKER_J_VERSION}")
+
+
+def activemq_classic_home() -> Path:
+    """Return the folder in which ActiveMQ Classic is unpacked."""
+    artifact = f"org.apache.activemq:apache-activemq:{ACTIVEMQ_CLASSIC_VERSION}:tar.gz:bin"
+    return unpacked("activemq-classic", artifact, f"apache-activemq-{ACTIVEMQ_CLASSIC_VERSION}")
 
 
 def configured(broker_xml: str, port: int, *, tls_port: int = 0, store: Path = Path()) -> str:
@@ -203,19 +221,70 @@ class BrokerJ(Server):
         return "JVM"
 
 
+def with_amqp_alone(activemq_xml: str, port: int) -> str:
+    """Return the shipped configuration with AMQP on `port`, delays, and no web console.
+
+    Everything else stays as ActiveMQ Classic ships it. It has no way to refuse to make a queue.
+    """
+    amqp = f'<transportConnector name="amqp" uri="amqp://127.0.0.1:{port}"/>'
+    text, count = re.subn(
+        r"(<transportConnectors>).*(</transportConnectors>)",
+        rf"\g<1>{amqp}\g<2>",
+        activemq_xml,
+        flags=re.DOTALL,
+    )
+    for found, wanted in (
+        ('<import resource="jetty.xml"/>', ""),
+        ('dataDirectory="', 'schedulerSupport="true" dataDirectory="'),
+    ):
+        count += text.count(found)
+        text = text.replace(found, wanted)
+    if count != 3:
+        raise BenchError("ActiveMQ Classic has a configuration that this program does not know")
+    return text
+
+
+class ActiveMQClassic(Server):
+    """Apache ActiveMQ Classic, with the JVM settings of its own script, which forks the JVM."""
+
+    name = f"activemq-classic-{ACTIVEMQ_CLASSIC_VERSION}"
+    ready = re.compile(r"Connector amqp started")
+
+    def command(self) -> list[str]:
+        home, settings = activemq_classic_home(), self.folder / "conf"
+        shutil.copytree(home / "conf", settings)
+        self.ports = {AMQP: free_port()}
+        activemq_xml = settings / "activemq.xml"
+        activemq_xml.write_text(with_amqp_alone(activemq_xml.read_text(), self.port))
+        places = {"home": home, "base": home, "conf": settings, "data": self.folder / "data"}
+        return [
+            *("java", "-Xms64M", "-Xmx1G", "-Djava.awt.headless=true"),
+            *(f"--add-opens={package}=ALL-UNNAMED" for package in ACTIVEMQ_CLASSIC_OPENS),
+            *(f"-Dactivemq.{name}={place}" for name, place in places.items()),
+            f"-Djava.security.auth.login.config={settings / 'login.config'}",
+            *("-jar", str(home / "bin" / "activemq.jar"), "start", f"xbean:file:{activemq_xml}"),
+        ]
+
+    def manner(self) -> str:
+        return "JVM"
+
+
 def peer_of(name: str) -> Server:
     """Return the broker that `--peers` names; a path is another installation of ours."""
     if name == "artemis":
         return Artemis()
     if name == "broker-j":
         return BrokerJ()
+    if name == "activemq-classic":
+        return ActiveMQClassic()
     if name == "rules":
         return WithRules()
     if name == "group":
         return InGroup()
     if Path(name).is_file():
         return ours_at(Path(name))
-    raise BenchError(f"no such peer: {name} (there are artemis, broker-j, rules, group, paths)")
+    known = "artemis, broker-j, activemq-classic, rules, group, paths"
+    raise BenchError(f"no such peer: {name} (there are {known})")
 
 
 if __name__ == "__main__":
