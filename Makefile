@@ -8,7 +8,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Python compiles a module when it is first imported: most of what is installed never is.
 PINNED := $(PIP) install --require-hashes --no-compile
 SOURCES := $(wildcard jms_broker*.py) \
-	$(shell find broker storage pyspark_amqp tests/conformance -name '*.py' ! -name 'test_*')
+	$(shell find broker storage pyspark_amqp tests/conformance -name '*.py' ! -name 'test_*') \
+	$(wildcard tests/conformance/report_page.*)
 COMPILER_FILES := setup.cfg config/build_ext.py config/cold_paths.h config/mypyc.ini
 
 # With this variable, each process of the tests would compile the tests' modules again.

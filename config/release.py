@@ -1,11 +1,12 @@
-"""Build, check and try what is released: a source distribution and wheels.
+"""Build, check and try what is released: source distributions and wheels.
 
     make dist OTHERS="python3.12 python3.13"
 
-The source distribution and the wheel in pure Python come from the checkout. The compiled wheel for
-this Python is the one of `make build`; for the other Pythons it is compiled here. auditwheel names
-the oldest systems that can load it. Wheels for further systems are built by cibuildwheel, whose
-settings are in `pyproject.toml`.
+The harness, `amqp-conformance`, has a source distribution and a wheel of its own
+(`config/conformance_wheel.py`). The broker's source distribution and its wheel in pure Python come
+from the checkout. The compiled wheel for this Python is the one of `make build`; for the other
+Pythons it is compiled here. auditwheel names the oldest systems that can load it. Wheels for
+further systems are built by cibuildwheel, whose settings are in `pyproject.toml`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from config.conformance_wheel import make_tree
 from tests.docs.page import blocks
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -57,13 +59,17 @@ def told(since: float, text: str) -> None:
 
 def environment(python: str, *pins: str) -> Path:
     """Return a new environment of that Python with the pinned requirements."""
-    folder = WORK / f"environment-{Path(python).name}-{'-'.join(pins)}"
+    folder = _environment_of(python, *pins)
     run(python, "-m", "venv", folder)
     for name in pins:
         # proton is C source, which the pinned tools of `build` compile
         own = ["--no-build-isolation"] if name == "client" else []
         install(folder, "--require-hashes", *own, "-r", ROOT / f"requirements-{name}.txt")
     return folder
+
+
+def _environment_of(python: str, *pins: str) -> Path:
+    return WORK / f"environment-{Path(python).name}-{'-'.join(pins)}"
 
 
 def install(folder: Path, *words: str | Path) -> None:
@@ -100,6 +106,17 @@ def try_wheel(python: str, wheel: Path) -> str:
     return f"{version}; its tests: {tests.strip().splitlines()[-1]}"
 
 
+def try_harness(broker: Path, wheel: Path) -> str:
+    """Install the harness into an empty environment; let it judge the broker of another one."""
+    folder = WORK / "environment-conformance"
+    run(sys.executable, "-m", "venv", folder)
+    install(folder, wheel)
+    program = folder / "bin" / "amqp-conformance"
+    judging = f'exec {program} "$JMS_BROKER_URL" --clause 2'
+    told_of = run(broker / "bin" / "jms-broker", "embed", "--", "sh", "-c", judging)
+    return f"{run(program, '--version').strip()}; {told_of.strip().splitlines()[-1]}"
+
+
 def main(arguments: Sequence[str]) -> None:
     """Build into DIST, for this Python and for those that `arguments` name."""
     shutil.rmtree(DIST, ignore_errors=True)
@@ -108,6 +125,10 @@ def main(arguments: Sequence[str]) -> None:
     began = time.monotonic()
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", DIST, ROOT)
     told(began, "source distribution, and from it the wheel in pure Python")
+    make_tree(WORK / "conformance")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", DIST, WORK / "conformance")
+    (harness,) = DIST.glob("amqp_conformance-*.whl")
+    told(began, "source distribution and wheel of the conformance harness")
     (own,) = BUILT.glob("*.whl")
     wheels = {sys.executable: own}
     for python in arguments:
@@ -120,10 +141,13 @@ def main(arguments: Sequence[str]) -> None:
     for file in files:
         told(began, f"{file.stat().st_size / 2**20:6.2f} MiB  {file.name}")
     run(BIN / "twine", "check", "--strict", *files)
-    run(BIN / "check-wheel-contents", *(file for file in files if file.suffix == ".whl"))
+    others = (file for file in files if file.suffix == ".whl" and file != harness)
+    run(BIN / "check-wheel-contents", *others)
+    run(BIN / "check-wheel-contents", "--no-config", "--toplevel", "amqp_conformance", harness)
     told(began, "twine and check-wheel-contents have no objections")
     for python, wheel in wheels.items():
         told(began, try_wheel(python, _repaired(wheel)))
+    told(began, try_harness(_environment_of(sys.executable, "build", "client"), harness))
 
 
 def _repaired(wheel: Path) -> Path:

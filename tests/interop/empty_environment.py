@@ -79,7 +79,7 @@ class EmptyEnvironment:
 
 
 def closure(wanted: list[Requirement], there: Path) -> Iterator[Distribution]:
-    """Yield the distributions that `wanted` names and requires; jms-broker's own is in `there`."""
+    """Yield the distributions that `wanted` names and requires, but those that are in `there`."""
     seen: set[tuple[str, str]] = set()
     while wanted:
         requirement = wanted.pop()
@@ -88,15 +88,14 @@ def closure(wanted: list[Requirement], there: Path) -> Iterator[Distribution]:
             if key in seen:
                 continue
             seen.add(key)
-            found = _installed(requirement.name, there)
+            own = next(iter(Distribution.discover(name=requirement.name, path=[str(there)])), None)
+            found = own or _installed(requirement.name)
             wanted += _required_by(found, extra)
-            if key[0] != "jms-broker" and extra == "":
+            if own is None and extra == "":
                 yield found
 
 
-def _installed(name: str, there: Path) -> Distribution:
-    if canonicalize_name(name) == "jms-broker":
-        return next(iter(Distribution.discover(name=name, path=[str(there)])))
+def _installed(name: str) -> Distribution:
     try:
         return distribution(name)
     except PackageNotFoundError:
