@@ -1,6 +1,7 @@
 """Other brokers to measure beside ours. They are fetched from their registry, never kept in git.
 
-`python -m tests.bench.peers NAME` starts one and stops it at the end of its input.
+`python -m tests.bench.peers NAME` starts one and stops it at the end of its input. A line `restart`
+restarts it, with its files and its port; it prints `restarted` once it is ready.
 """
 
 import json
@@ -290,4 +291,7 @@ def peer_of(name: str) -> Server:
 if __name__ == "__main__":
     with peer_of(*sys.argv[1:2]) as running:
         print(f"amqp://{running.peer}", flush=True)
-        sys.stdin.read()
+        for line in sys.stdin:
+            if line.strip() == "restart":
+                running.restart()
+                print("restarted", flush=True)

@@ -46,6 +46,8 @@ class Server(ABC):
         self.ports: dict[str, int] = {}  # by kind
         self.ready_seconds = 0.0  # from the start of the process to its line of readiness
         self.ready_cpu_seconds = 0.0
+        self._command: list[str] = []  # what runs now
+        self._starts = 0  # in this folder
         self._syncs: Syncs | None = None
         self._began = 0.0
 
@@ -97,19 +99,32 @@ class Server(ABC):
         self.folder.chmod(0o711)
         self.ports = {}
         self._syncs = Syncs.of(self.folder)
+        self._starts = 0
         try:
-            self._process = self._launched(self.folder / "output.log")
-            self._await_ready(self.folder / "output.log")
+            self._command = self.command()
+            self._run()
         except BaseException:
             self.stop()
             raise
 
+    def restart(self) -> None:
+        """End the process, if it is there, and start it again with the files and ports it had."""
+        if self._process is not None:
+            self._end(self._process)
+        self._run()
+
+    def _run(self) -> None:
+        """Start the process, and wait until it is ready."""
+        self._starts += 1
+        log = self.folder / ("output.log" if self._starts == 1 else f"output-{self._starts}.log")
+        self._process = self._launched(log)
+        self._await_ready(log)
+
     def _launched(self, log: Path) -> subprocess.Popen[bytes]:
-        command = self.command()
         self._began = time.monotonic()
         with log.open("wb") as output:
             return subprocess.Popen(
-                command,
+                self._command,
                 cwd=self.folder,
                 env=os.environ | self.syncs.environment | self.variables(),
                 stdin=subprocess.DEVNULL,
@@ -138,19 +153,22 @@ class Server(ABC):
         """Ask the process to end; kill it if it does not."""
         process, self._process = self._process, None
         if process is not None:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                print(f"{self.name} did not stop; killed", file=sys.stderr)
-                process.kill()
-                process.wait()
+            self._end(process)
         if self._syncs is not None:
             self._syncs.close()
             self._syncs = None
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            print(f"{self.name} did not stop; killed", file=sys.stderr)
+            process.kill()
+            process.wait()
 
     @property
     def syncs(self) -> Syncs:

@@ -171,6 +171,16 @@ class Conversation:
         self._lines.append(f"{self._name}→ end of stream")
         self._transport.end()
 
+    async def lose_socket(self) -> None:
+        """End the stream without a close; wait for the broker's end, which frames may precede."""
+        self.send_eof()
+        try:
+            while True:
+                await self.receive()
+        except Failed as failed:
+            if not failed.is_end:
+                raise Failed("the end of the stream, as ours has ended", failed.got) from None
+
     # -- in
 
     async def receive(self) -> Frame:

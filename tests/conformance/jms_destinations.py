@@ -80,15 +80,18 @@ async def a_topic_has_many_subscribers(peer: Conversation) -> None:
 @case("jms", "13.16", "A queue and a topic of one name are two nodes.")
 async def a_queue_is_not_the_topic_of_its_name(peer: Conversation) -> None:
     session = await connected_session(peer)
-    on_queue = await session.attach_receiver()
+    name = peer.name("both")
+    queue_address = peer.options.queue_address(name)
+    on_queue = await session.attach_receiver(queue_address)
     topic = session.new_receiver(
-        source=as_jms_consumer(peer.address, "topic"), name=peer.name("subscriber")
+        source=as_jms_consumer(peer.options.topic_address(name), "topic"),
+        name=peer.name("subscriber"),
     )
     if await granted(topic) is None:
         raise NotApplicable(
             "the broker does not let a queue and a topic have one name", Kind.NOT_OFFERED
         )
-    await send_all(await session.attach_sender(), message(b"to the queue"))
+    await send_all(await session.attach_sender(queue_address), message(b"to the queue"))
     found = await take_all(topic)
     must(found == [], "nothing at the topic", found)
     found = await take_all(on_queue)
@@ -223,8 +226,7 @@ async def a_temporary_queue_ends_with_its_connection(peer: Conversation) -> None
         came = await receive_one(receiver)
         receiver.settle(came)
         must(bodies([came]) == [b"served"], "the first message", bodies([came]))
-        other.send_eof()
-        await other.expect_eof()
+        await other.lose_socket()
     async with peer.another() as third:
         link = (await connected_session(third)).new_receiver(source=source)
         if await granted(link) is not None:

@@ -46,7 +46,7 @@ async def check_takes(link: Receiver, *wanted: bytes) -> None:
 async def with_keys(peer: Conversation) -> tuple[Session, str]:
     """Return a session and a topic; raise NotApplicable if the broker has no binding keys."""
     session = await connected_session(peer)
-    probe, topic = peer.name("probe"), topic_of(peer)
+    probe, topic = peer.options.topic_address(peer.name("probe")), topic_of(peer)
     sender = await publisher(session, probe)
     plain = await subscriber(session, probe)
     link = await subscriber(session, f"{probe}/key")
@@ -60,7 +60,7 @@ async def with_keys(peer: Conversation) -> tuple[Session, str]:
 async def with_wildcards(peer: Conversation) -> tuple[Session, str]:
     """Return a session and a topic; raise NotApplicable if the broker has no wildcards."""
     session = await connected_session(peer)
-    probe, topic = peer.name("probe"), topic_of(peer)
+    probe, topic = peer.options.topic_address(peer.name("probe")), topic_of(peer)
     sender = await publisher(session, f"{probe}.word")
     plain = await subscriber(session, f"{probe}.word")
     link = await subscriber(session, f"{probe}.*")

@@ -251,16 +251,17 @@ async def a_settled_message_is_routed(peer: Conversation) -> None:
 async def the_relay_tells_topics_from_queues(peer: Conversation) -> None:
     session, sender = await with_relay(peer)
     name = peer.name("both")
-    on_queue = await session.attach_receiver(name)
-    topic = Source(address=name, capabilities=["topic"])
+    of_queue, of_topic = peer.options.queue_address(name), peer.options.topic_address(name)
+    on_queue = await session.attach_receiver(of_queue)
+    topic = Source(address=of_topic, capabilities=["topic"])
     on_topic = session.new_receiver(source=topic, name=peer.name("subscriber"))
     attach = await peer.expect(Attach, name=on_topic.name)
     if attach.source is None:
         raise NotApplicable(
             "the broker does not let a queue and a topic have one name", Kind.NOT_OFFERED
         )
-    check_accepted(await sender.send(addressed(name, b"to the topic", kind=1)))
-    check_accepted(await sender.send(addressed(name, b"to the queue")))
+    check_accepted(await sender.send(addressed(of_topic, b"to the topic", kind=1)))
+    check_accepted(await sender.send(addressed(of_queue, b"to the queue")))
     found = await receive_all(on_queue)
     for each in found:
         on_queue.settle(each)

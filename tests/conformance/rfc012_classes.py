@@ -106,8 +106,7 @@ async def a_tmp_queue_ends_with_its_connection(peer: Conversation) -> None:
     session = await knowing_classes(peer)
     async with peer.another() as other:
         await send_all(await sender_to(await connected_session(other), address), message(b"lost"))
-        other.send_eof()
-        await other.expect_eof()
+        await other.lose_socket()
     await check_empty(await receiver_of(session, address))
 
 
@@ -119,8 +118,7 @@ async def a_lost_subscriber_may_come_back(peer: Conversation) -> None:
     async with peer.another() as other:
         await other.open(container_id=container_id)
         await (await other.begin()).attach_receiver(source=topic, name=name)
-        other.send_eof()
-        await other.expect_eof()
+        await other.lose_socket()
     sender = await sender_to(session, f"/topic/transient/{peer.address}", "topic")
     await send_all(sender, message(b"meanwhile"))
     async with peer.another() as back:

@@ -263,10 +263,16 @@ class Sender(Link):
         return await self.settled(delivery_id)
 
     async def settled(self, delivery_id: int) -> Disposition:
-        """Return the broker's disposition for a delivery, which must be the next frame."""
-        return await self.session.peer.expect(
-            Disposition, role=RECEIVER, first=lambda first: first <= delivery_id
-        )
+        """Return the broker's disposition for a delivery, which must be the next frame.
+
+        What a broker says before about deliveries of its own, unsettled, is skipped.
+        """
+        told = await self.session.peer.expect(Disposition)
+        while told.role is SENDER and not told.settled:
+            told = await self.session.peer.expect(Disposition)
+        if told.role is SENDER or told.first > delivery_id:
+            raise Failed(f"a disposition for our delivery {delivery_id}", str(told))
+        return told
 
 
 class Receiver(Link):

@@ -155,8 +155,7 @@ async def a_container_id_is_free_after_close(peer: Conversation) -> None:
 async def a_container_id_is_free_after_a_lost_socket(peer: Conversation) -> None:
     async with peer.another() as first:
         await hold_as(first, peer)
-        first.send_eof()
-        await first.expect_eof()
+        await first.lose_socket()
     async with peer.another() as second:
         await hold_as(second, peer)
         await check_undisturbed(second)
