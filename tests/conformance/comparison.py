@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from .harness import Result, Rule
 from .html_page import HtmlPage, add_choice, add_verdict, slugs_of
-from .report import by_clause, group_of, reasons_of, totals, verdict_of
+from .report import by_clause, group_of, reasons_of, total, totals, verdict_of
 from .report_file import Report, ReportError, read_json
 from .verdict import Verdict
 
@@ -203,11 +203,10 @@ def _add_rule(page: HtmlPage, body: Element, rule: Rule, compared: Comparison) -
 
 def in_markdown(compared: Comparison) -> str:
     """Return the totals, the totals by clause, and each failure with its last frames."""
-    verdicts = [each.value for each in COLUMN_VERDICTS]
-    lines = _row("broker", "cases", *verdicts) + _rule(2 + len(verdicts))
+    lines = _row("broker", "cases", *(each.value for each in COLUMN_VERDICTS))
+    lines += _rule(2 + len(COLUMN_VERDICTS))
     for broker, report in compared.reports.items():
-        counts = Counter(result.verdict for result in report.results)
-        numbers = [str(counts[verdict]) for verdict in COLUMN_VERDICTS]
+        numbers = [total(report.results, verdict) for verdict in COLUMN_VERDICTS]
         lines += _row(broker, str(len(report.results)), *numbers)
     lines += ["", "Passed / failed / not applicable by clause:", ""]
     lines += _row("clause", *compared.reports) + _rule(1 + len(compared.reports))

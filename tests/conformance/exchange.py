@@ -50,6 +50,14 @@ def check_accepted(told: Disposition) -> None:
         raise Failed("accepted", state_in_words(told.state))
 
 
+def check_one_name_is_two_nodes(peer: Conversation) -> None:
+    """Raise NotApplicable if the user said that addresses tell topics from queues."""
+    if peer.options.topic_template != peer.options.queue_template:
+        raise NotApplicable(
+            "addresses tell topics from queues, as --address-template says", Kind.NOT_OFFERED
+        )
+
+
 async def receive_all(receiver: Receiver, credit: int = 50) -> list[Transfer]:
     """Return all messages that a drain brings (2.6.7), unsettled."""
     peer = receiver.session.peer

@@ -14,6 +14,7 @@ from .conversation import Conversation
 from .exchange import (
     ALL_OUTCOMES,
     check_empty,
+    check_one_name_is_two_nodes,
     granted,
     header_of,
     queue,
@@ -79,6 +80,7 @@ async def a_topic_has_many_subscribers(peer: Conversation) -> None:
 
 @case("jms", "13.16", "A queue and a topic of one name are two nodes.")
 async def a_queue_is_not_the_topic_of_its_name(peer: Conversation) -> None:
+    check_one_name_is_two_nodes(peer)
     session = await connected_session(peer)
     name = peer.name("both")
     queue_address = peer.options.queue_address(name)

@@ -45,6 +45,8 @@ async def check_takes(link: Receiver, *wanted: bytes) -> None:
 
 async def with_keys(peer: Conversation) -> tuple[Session, str]:
     """Return a session and a topic; raise NotApplicable if the broker has no binding keys."""
+    if "/" in peer.options.topic_template:
+        raise NotApplicable("a topic's address has a slash without a key", Kind.NOT_OFFERED)
     session = await connected_session(peer)
     probe, topic = peer.options.topic_address(peer.name("probe")), topic_of(peer)
     sender = await publisher(session, probe)

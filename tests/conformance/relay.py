@@ -17,6 +17,7 @@ from .exchange import (
     ALL_OUTCOMES,
     bare,
     check_accepted,
+    check_one_name_is_two_nodes,
     message_annotations,
     properties,
     receive_all,
@@ -249,6 +250,7 @@ async def a_settled_message_is_routed(peer: Conversation) -> None:
 
 @case("jms", "4.5", "The kind in x-opt-jms-dest tells the topic of a name from the queue of it.")
 async def the_relay_tells_topics_from_queues(peer: Conversation) -> None:
+    check_one_name_is_two_nodes(peer)
     session, sender = await with_relay(peer)
     name = peer.name("both")
     of_queue, of_topic = peer.options.queue_address(name), peer.options.topic_address(name)

@@ -20,11 +20,11 @@ NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010
 
 def totals(results: list[Result]) -> str:
     """Return the number of cases of each verdict and kind, and the unexpected passes by name."""
-    counts = Counter(result.verdict for result in results)
+    verdicts = {result.verdict for result in results}
     told = [
-        f"{counts[verdict]} {verdict.value}{_parts(results, verdict)}"
+        total(results, verdict, verdict.value)
         for verdict in Verdict
-        if verdict is not Verdict.NOT_RUN or counts[verdict]
+        if verdict is not Verdict.NOT_RUN or verdict in verdicts
     ]
     lines = [f"{len(results)} cases: {', '.join(told)}"]
     if passed := [each.case.name for each in results if is_unexpected_pass(each)]:
@@ -34,16 +34,19 @@ def totals(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def _parts(results: list[Result], verdict: Verdict) -> str:
-    """Return the parts of a total in brackets: the known failures, the kinds of not applicable."""
+def total(results: list[Result], verdict: Verdict, *words: str) -> str:
+    """Return the number of cases of a verdict, `words`, and in brackets those of its parts.
+
+    The parts are the known failures, and the kinds of not applicable.
+    """
+    chosen = [result for result in results if result.verdict is verdict]
     parts = Counter(
         result.kind.value if result.kind is not None else "known"
-        for result in results
-        if result.verdict is verdict
-        and (result.kind is not None or (verdict is Verdict.FAILED and result.known))
+        for result in chosen
+        if result.kind is not None or (verdict is Verdict.FAILED and result.known)
     )
     told = ", ".join(f"{count} {name}" for name, count in sorted(parts.items()))
-    return f" ({told})" if told else ""
+    return " ".join([str(len(chosen)), *words, *([f"({told})"] if told else [])])
 
 
 def group_of(rule: Rule) -> str:

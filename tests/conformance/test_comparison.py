@@ -61,7 +61,7 @@ def test_runs_of_one_broker_are_told_apart_by_their_files() -> None:
 
 def test_the_page_in_markdown_has_each_failure_with_its_last_frames() -> None:
     page = in_markdown(comparison_of(reports()))
-    assert "| Other 9 | 3 | 1 | 1 | 1 |" in page
+    assert "| Other 9 | 3 | 1 | 1 (1 known) | 1 (1 did not happen) |" in page
     assert "| 2.6 | 1 / 0 / 0 | 0 / 1 / 0 |" in page
     assert "## Failures of Example 1.2\n\nNone." in page
     assert "### core 2.6.3: `broken`" in page

@@ -1,11 +1,14 @@
 """The page of conformance counts the cases that there are."""
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
 from typing import Final
 
 from tests.conformance.harness import all_cases
+from tests.conformance.report_file import FORMAT, write_json
+from tests.conformance.test_report import REPORT
 from tests.conformance.test_this_broker import NOT_APPLICABLE
 
 PAGE: Final = (Path(__file__).resolve().parents[2] / "docs" / "conformance.md").read_text()
@@ -36,3 +39,15 @@ def test_the_page_says_how_many_cases_the_other_brokers_did_not_get() -> None:
     assert len(rows) == 2
     for cases, passed, failed, not_applicable in rows:
         assert int(cases) == int(had[1]) == int(passed) + int(failed) + int(not_applicable)
+
+
+def test_the_page_names_the_fields_of_the_report(tmp_path: Path) -> None:
+    write_json(REPORT, tmp_path / "report.json")
+    content = json.loads((tmp_path / "report.json").read_text())
+    told = SECTIONS["Read the result"].partition("| field | meaning |")[2].partition("\n\n")[0]
+    rows = dict(re.findall(r"^\| (.*?) \| (.*) \|$", told, re.MULTILINE))
+    names = {row: set(re.findall(r"`(\w+)`", row)) for row in rows}
+    assert set().union(*names.values()) == set(content)
+    for name, held in (("broker", content["broker"]), ("cases", content["cases"][0])):
+        assert set(re.findall(r"`(\w+)`", rows[f"`{name}`"])) == set(held)
+    assert f"`{FORMAT}`" in told
