@@ -150,16 +150,31 @@ def _groups(compared: Comparison) -> list[str]:
 
 
 def _choices(compared: Comparison) -> dict[str, str]:
+    """Return the values of the verdict's filter, with their words and numbers."""
     found = Counter(
         value for rule in compared.rules for value in _values(compared, compared.results(rule))
     )
-    return {value: f"{value.replace('-', ' ')} ({count})" for value, count in found.items()}
+    words = {_failed_at(at): f"failed: {broker}" for at, broker in enumerate(compared.reports)}
+    return {
+        value: f"{words.get(value, value.replace('-', ' '))} ({count})"
+        for value, count in found.items()
+    }
 
 
 def _values(compared: Comparison, results: Mapping[str, Result]) -> list[str]:
     """Return the values of the verdict's filter that fit a rule: those of any broker."""
     values = {value for result in results.values() for value in slugs_of(result)}
-    return sorted(values) + ([DIFFERS] if differs(compared, results) else [])
+    failed = [
+        _failed_at(at)
+        for at, broker in enumerate(compared.reports)
+        if broker in results and results[broker].verdict is Verdict.FAILED
+    ]
+    return [*sorted(values), *failed, *([DIFFERS] if differs(compared, results) else [])]
+
+
+def _failed_at(at: int) -> str:
+    """Return the value of the verdict's filter for failures of one broker, by its number."""
+    return f"failed-{at}"
 
 
 def _add_clauses(page: HtmlPage, compared: Comparison) -> None:

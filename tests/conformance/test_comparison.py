@@ -82,6 +82,7 @@ def test_the_command_writes_pages(tmp_path: Path, capsys: pytest.CaptureFixture[
     page = html.read_text()
     assert "frames with Other 9" in page
     assert "differs (3)" in page
+    assert "failed: Other 9 (1)" in page
     assert markdown.read_text() == in_markdown(comparison_of(reports()))
     assert compare(files, html=None, markdown=None) == 0
     assert "core 2.6.3 broken" in capsys.readouterr().out
