@@ -19,9 +19,11 @@ async def judge_all(
 ) -> list[Result]:
     """Run cases one after another; return a result for each.
 
-    If the broker dies and does not come back, the remaining cases are "not run".
+    If the broker dies and does not come back, the remaining cases are "not run". A broker that does
+    not even answer a protocol header before the first case is judged by all cases: its silence is
+    no death.
     """
-    run = _Running(options, watcher or Silent())
+    run = _Running(options, watcher or Silent(), can_die=await answers(options))
     for at, each in enumerate(cases):
         if not await run.judge(each):
             return [*run.results, *(_not_run(left, run.killer) for left in cases[at + 1 :])]
@@ -36,9 +38,10 @@ def _not_run(case: Case, killer: str) -> Result:
 class _Running:
     """The results so far, and the name of the last case in which the broker died."""
 
-    def __init__(self, options: Options, watcher: Watcher) -> None:
+    def __init__(self, options: Options, watcher: Watcher, *, can_die: bool) -> None:
         self.results: Final[list[Result]] = []
         self.killer = ""
+        self._can_die: Final = can_die
         self._options: Final = options
         self._watcher: Final = watcher
 
@@ -48,16 +51,19 @@ class _Running:
         A broker that cannot be reached died of the case before, which then failed.
         """
         result = await judge(case, self._options)
-        if result.is_unreachable and self.results and not await answers(self._options):
+        if result.is_unreachable and self.results and await self._is_dead():
             self.results[-1] = _killing(self.results[-1])
             if not await self._revived(self.results[-1]):
                 self.results.append(_not_run(case, self.killer))
                 return False
             result = await judge(case, self._options)
-        is_alive = result.verdict is not Verdict.FAILED or await answers(self._options)
+        is_alive = result.verdict is not Verdict.FAILED or not await self._is_dead()
         self.results.append(result if is_alive else _killing(result))
         self._watcher.judged(self.results[-1])
         return is_alive or await self._revived(result)
+
+    async def _is_dead(self) -> bool:
+        return self._can_die and not await answers(self._options)
 
     async def _revived(self, killer: Result) -> bool:
         """Restart a dead broker, or wait for its supervisor; return whether it answers again."""

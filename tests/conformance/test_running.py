@@ -19,7 +19,7 @@ from tests.conformance.harness import Case, Result
 from tests.conformance.progress import ProgressLines, Watcher
 from tests.conformance.restart import RestartError, restart
 from tests.conformance.running import judge_all
-from tests.conformance.test_harness import WELCOME, Script, begun, opened
+from tests.conformance.test_harness import WELCOME, Script, begun, opened, scripted
 from tests.conformance.verdict import Options, Verdict
 
 ASKING: Final = "import socket; socket.create_connection(('127.0.0.1', {port})).recv(1)"
@@ -149,6 +149,14 @@ async def test_a_case_that_fails_is_no_dead_broker() -> None:
         results = await judge_all([named("fails", begun)], options, heard)
     assert (results[0].verdict, results[0].died) == (Verdict.FAILED, False)
     assert heard.words == ["fails failed"]
+
+
+async def test_silence_from_the_beginning_is_no_death() -> None:
+    """A broker without SASL hangs up on each case; the cases tell that, not the run."""
+    async with scripted(b"") as options:
+        results = await judge_all([named("first", opened), named("second", opened)], options)
+    assert [each.verdict for each in results] == [Verdict.FAILED, Verdict.FAILED]
+    assert [each.died for each in results] == [False, False]
 
 
 COMMANDS: Final = [
