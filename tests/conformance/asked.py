@@ -150,6 +150,21 @@ class Asked:
         str | None,
         typer.Option(help="A small queue that rejects when it is full.", show_default=False),
     ] = None
+    dead_letter_address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUEUE=DEAD_LETTERS",
+            help="A queue, and a small one that rejects when it is full, where messages go that"
+            " consumers of the first reject.",
+            show_default=False,
+        ),
+    ] = None
+    deduplicating_address: Annotated[
+        str | None,
+        typer.Option(
+            help="A queue that discards a message whose message-id it has had.", show_default=False
+        ),
+    ] = None
     timeout: Annotated[
         float, typer.Option(min=0.1, help="Wait so many seconds for each answer.")
     ] = 5.0
@@ -235,6 +250,10 @@ def options_of(asked: Asked) -> Options:
     if asked.mechanism is not None and asked.mechanism not in KNOWN:
         raise CannotRun(f"--mechanism {asked.mechanism} is none of {', '.join(KNOWN)}")
     templates = _templates(asked.address_template)
+    if asked.dead_letter_address is not None and not _is_pair(asked.dead_letter_address):
+        raise CannotRun(
+            f"--dead-letter-address {asked.dead_letter_address} is not like QUEUE=DEAD_LETTERS"
+        )
     context, shows_certificate = _tls(asked, is_encrypted=parts.scheme in ENCRYPTED)
     return Options(
         host=host,
@@ -245,6 +264,8 @@ def options_of(asked: Asked) -> Options:
         missing_address=asked.missing_address,
         blocking_address=asked.blocking_address,
         rejecting_address=asked.rejecting_address,
+        dead_letter_address=asked.dead_letter_address,
+        deduplicating_address=asked.deduplicating_address,
         timeout_s=asked.timeout,
         context=context,
         shows_certificate=shows_certificate,
@@ -272,6 +293,12 @@ def _with_layers(asked: Asked) -> str:
 def _either(typed: str | None, in_url: str | None) -> str | None:
     """Return the option, or without it the part of the URL."""
     return unquote(in_url) if typed is None and in_url is not None else typed
+
+
+def _is_pair(typed: str) -> bool:
+    """Return whether there is something on both sides of the first equals sign."""
+    first, _, second = typed.partition("=")
+    return bool(first and second)
 
 
 def _templates(typed: list[str]) -> dict[str, str]:

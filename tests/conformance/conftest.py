@@ -32,6 +32,19 @@ max_messages = 20
 pattern = "small.rejecting"
 max_messages = 20
 full = "reject"
+
+[[address]]
+pattern = "small.dead-letters"
+max_messages = 20
+full = "reject"
+
+[[address]]
+pattern = "moving"
+dead_letter = "small.dead-letters"
+
+[[address]]
+pattern = "unique"
+duplicate_window = 100
 """
 
 

@@ -107,6 +107,27 @@ class Conversation:
         """The address of a topic that only this case uses."""
         return self.options.topic_address(f"topic.{self._unique}")
 
+    @property
+    def dead_letter_addresses(self) -> tuple[str, str]:
+        """A queue, and a small one that rejects, to which the former's dead letters are moved."""
+        address, _, dead_letters = (self.options.dead_letter_address or "").partition("=")
+        if not dead_letters:
+            raise NotApplicable(
+                "needs --dead-letter-address: QUEUE=SMALL_QUEUE, where its dead letters go",
+                Kind.OPTION_MISSING,
+            )
+        return address, dead_letters
+
+    @property
+    def deduplicating_address(self) -> str:
+        """A queue that discards messages whose message-id it has had."""
+        if self.options.deduplicating_address is None:
+            raise NotApplicable(
+                "needs --deduplicating-address: a queue that discards duplicates",
+                Kind.OPTION_MISSING,
+            )
+        return self.options.deduplicating_address
+
     # -- further connections
 
     @asynccontextmanager

@@ -20,14 +20,19 @@ from .exchange import (
 from .harness import case
 from .jms_delays import delaying
 from .jms_destinations import publisher, topic_of
-from .jms_subscriptions import durable, subscribed, unsubscribe
+from .jms_subscription_rows import wanted
+from .jms_subscriptions import NO_LOCAL, durable, filter_of, subscribed, unsubscribe
 from .jms_transactions import coordinator, declared, ended, send_within
 from .messages import message
 from .session import Session
 from .steps import bodies, connected_session, must
+from .verdict import Kind, NotApplicable
 
 DELAY_MS: Final = 1_500
 """The delay of a scheduled message: a restart may take longer, then it is due at once."""
+
+TTL_MS: Final = 30_000
+"""The time to live of a message that expires before its delivery time, and so leaves no trace."""
 
 
 def kept(body: bytes, *before: bytes) -> bytes:
@@ -96,16 +101,59 @@ async def durable_subscriptions_outlive_a_restart(peer: Conversation) -> None:
         await back.close()
 
 
+@case(
+    "jms",
+    "5.2",
+    "After a restart a durable subscriber with no-local gets none of its own messages.",
+)
+async def no_local_outlives_a_restart(peer: Conversation) -> None:
+    peer.check_can_restart()
+    name, container_id = peer.name("durable"), peer.name("client-id")
+    source = wanted(topic_of(peer), "durable", [filter_of("no-local", NO_LOCAL, "NoLocalFilter{}")])
+    async with peer.another() as other:
+        await other.open(container_id=container_id)
+        session = await other.begin()
+        await publisher(session)
+        link = await subscribed(session, name, source)
+        assert link.remote_attach is not None
+        assert link.remote_attach.source is not None
+        if not link.remote_attach.source.filter:
+            raise NotApplicable("the broker does not answer no-local", Kind.NOT_OFFERED)
+        await link.detach(closed=False)
+        await other.close()
+    await peer.restart_broker()
+    async with peer.another() as back, peer.another() as elsewhere:
+        await back.open(container_id=container_id)
+        session = await back.begin()
+        await send_all(await publisher(session), kept(b"own"))
+        await send_all(await publisher(await connected_session(elsewhere)), kept(b"another's"))
+        link = await subscribed(session, name, source)
+        found = await take_all(link)
+        must(found == [b"another's"], "the other connection's message alone", found)
+        await link.detach(closed=False)
+        await unsubscribe(session, name)
+        await back.close()
+
+
 @case("jms", "4.4", "A durable delayed message comes after a restart, and not before its time.")
 async def delayed_messages_outlive_a_restart(peer: Conversation) -> None:
     session = await before_restart(peer)
     sender = await delaying(session)
     due = now_ms().value + DELAY_MS
-    await send_all(sender, kept(b"later", message_annotations(x_opt_delivery_time=due)))
+    await send_all(
+        sender,
+        message(
+            b"never",
+            header(durable=True, ttl=TTL_MS),
+            message_annotations(x_opt_delivery_time=due + TTL_MS),
+        ),
+        kept(b"later", message_annotations(x_opt_delivery_time=due)),
+    )
     await peer.restart_broker()
     async with peer.another() as after:
         receiver = await (await connected_session(after)).attach_receiver()
         early = await take_all(receiver)
+        must(b"never" not in early, "nothing half a minute before its time", early)
         must(not early or now_ms().value >= due, "nothing before its time", early)
         if not early:
             await pass_time(after, max(0, due - now_ms().value))

@@ -314,6 +314,22 @@ async def ttl_does_not_grow(peer: Conversation) -> None:
     await peer.expect_nothing()
 
 
+@case("core", "3.2.1", "A ttl is reduced by the time that the message has waited (SHOULD).")
+async def ttl_is_reduced_by_the_wait(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    await send_all(await session.attach_sender(), message(b"", header(ttl=60_000)))
+    await pass_time(peer, 50)
+    receiver = await session.attach_receiver()
+    came = await receive_one(receiver)
+    receiver.settle(came)
+    await peer.expect_nothing()
+    ttl = header_of(came).ttl
+    if ttl is None or ttl > 60_000 - 50:
+        # JMS computes JMSExpiration from it
+        raise NotApplicable("the ttl is told as it came, or not at all", Kind.IGNORED)
+    must(ttl >= 1, "a ttl of 1 at least", ttl)
+
+
 @case("core", "3.2.1", "A message whose ttl has run out is not delivered.")
 async def a_message_past_its_ttl_is_not_delivered(peer: Conversation) -> None:
     session = await connected_session(peer)

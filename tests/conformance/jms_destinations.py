@@ -6,7 +6,7 @@ The clauses are sections of `docs/design/jms-clients.md` (5, 8, 9).
 from __future__ import annotations
 
 from broker.amqp.outcomes import Modified
-from broker.amqp.performatives import SND_SETTLED
+from broker.amqp.performatives import SND_SETTLED, Flow
 from broker.amqp.terminus import LINK_DETACH, Source, Target
 from broker.amqp.types import Described, ULong
 
@@ -159,6 +159,26 @@ async def browsing_is_not_delivering(peer: Conversation) -> None:
     receiver.settle(came)
     must(header_of(came).delivery_count == 0, "delivery-count=0", header_of(came))
     await peer.expect_nothing()
+
+
+@case("jms", "9", "A drain by a browser waits for messages that the session's window keeps back.")
+async def a_browsers_drain_waits_for_the_window(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    sent = [b"%d" % number for number in range(5)]
+    await send_all(await session.attach_sender(), *(message(each) for each in sent))
+    narrow = await peer.begin(1, incoming_window=2)
+    browser = await browse(narrow)
+    browser.grant(10, drain=True, incoming_window=2)
+    seen = [await browser.receive() for _ in range(2)]
+    await peer.expect_nothing()
+    must(browser.link_credit == 8, "a credit of 8 until the window is open", browser.link_credit)
+    narrow.flow()
+    seen += [await browser.receive() for _ in range(3)]
+    must(bodies(seen) == sent, "all messages", bodies(seen))
+    while browser.link_credit > 0:
+        await peer.expect(Flow)
+    await narrow.end()
+    await take_all(await session.attach_receiver())
 
 
 # -- temporary destinations

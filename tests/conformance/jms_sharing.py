@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.amqp.outcomes import RELEASED, Accepted, Rejected
+from broker.amqp.outcomes import RELEASED, Accepted, DeliveryState, Rejected
 from broker.amqp.performatives import SND_SETTLED
 from broker.amqp.types import Int, UInt
 
@@ -20,6 +20,7 @@ from .exchange import (
 )
 from .frames import Transfer
 from .harness import case
+from .jms_subscriptions import numbered, selecting
 from .messages import body_of, message
 from .session import Receiver, Sender, Session
 from .steps import bodies, connected_session, must, received
@@ -27,6 +28,9 @@ from .verdict import Failed, Kind, NotApplicable
 
 LAST_OF_GROUP: Final = 2**32 - 1
 """The group-sequence of a message that closes its group: JMSXGroupSeq -1."""
+
+GIVEN_BACK: Final = 11
+"""How often a message is released in a row; some brokers make the consumer wait for it then."""
 
 FULL_WITH: Final = 1000
 """More messages than one of the small queues takes, which the user has named."""
@@ -126,6 +130,34 @@ async def a_group_keeps_its_order_when_messages_return(peer: Conversation) -> No
     shared.owner.settle(first, RELEASED)
     found = bodies(await received(shared.owner, 3))
     must(found == [b"1", b"2", b"3"], "the group in its order", found)
+
+
+@case("jms", "11.1", "A group is its consumer's, also if the selector of another takes it.")
+async def a_group_is_not_for_the_selector_of_another(peer: Conversation) -> None:
+    shared = await shared_by_two(peer)
+    session = shared.sender.session
+    selective = await selecting(session, "JMSXGroupID = 'group' OR x = 1")
+    await send_all(shared.sender, grouped(b"1"), grouped(b"2"), numbered(1, b"of no group"))
+    selective.grant(5)
+    found = [body_of((await selective.receive()).payload)]
+    must(found == [b"of no group"], "the message of no group that is selected", found)
+    found = bodies(await received(shared.owner, 2))
+    must(found == [b"1", b"2"], "the group for its consumer", found)
+    await shared.owner.detach()
+    found = bodies([await selective.receive() for _ in range(2)])
+    must(found == [b"1", b"2"], "the group for the consumer that is left and takes it", found)
+
+
+@case("jms", "13.21", "A message of a group that is given back often is not overtaken by the rest.")
+async def a_group_waits_for_what_is_given_back_often(peer: Conversation) -> None:
+    shared = await shared_by_two(peer)
+    await send_all(shared.sender, grouped(b"1"), grouped(b"2"))
+    for _ in range(GIVEN_BACK):
+        [first] = await received(shared.owner, 1)
+        must(body_of(first.payload) == b"1", "the first message of the group again", first)
+        shared.owner.settle(first, RELEASED)
+    found = bodies(await received(shared.owner, 2))
+    must(found == [b"1", b"2"], "the group in its order", found)
 
 
 # -- consumers with precedence
@@ -238,11 +270,7 @@ async def a_full_queue_rejects(peer: Conversation) -> None:
     receiver = await session.attach_receiver(address)
     await take_all(receiver)
     sender = await session.attach_sender(address)
-    count = 0
-    state = (await sender.send(message(b"0"))).state
-    while isinstance(state, Accepted) and count < FULL_WITH:
-        count += 1
-        state = (await sender.send(message(b"%d" % count))).state
+    count, state = await fill_until_rejected(sender)
     limit = f"a rejection after less than {FULL_WITH} messages"
     must(isinstance(state, Rejected), limit, state_in_words(state))
     assert isinstance(state, Rejected)
@@ -253,3 +281,16 @@ async def a_full_queue_rejects(peer: Conversation) -> None:
     await send_all(sender, message(b"again"))
     found = await take_all(receiver)
     must(found == [b"again"], "the message that found room", found)
+
+
+async def fill_until_rejected(sender: Sender) -> tuple[int, DeliveryState | None]:
+    """Send until a message is not accepted, or FULL_WITH are; return their number, the last state.
+
+    Their bodies are the numbers from 0 on.
+    """
+    count = 0
+    state = (await sender.send(message(b"0"))).state
+    while isinstance(state, Accepted) and count < FULL_WITH:
+        count += 1
+        state = (await sender.send(message(b"%d" % count))).state
+    return count, state

@@ -8,7 +8,7 @@ from broker.amqp.terminus import LINK_DETACH, NEVER, SESSION_END, UNSETTLED_STAT
 
 from .conversation import Conversation
 from .core_3_5_6_lifetimes import SECOND_MS
-from .exchange import pass_time, receive_one, send_all, take_all
+from .exchange import header, pass_time, receive_one, send_all, take_all
 from .harness import case
 from .jms_destinations import topic_of
 from .jms_subscription_rows import (
@@ -72,20 +72,33 @@ async def another_topic_begins_anew(peer: Conversation) -> None:
 )
 async def another_selector_begins_anew(peer: Conversation) -> None:
     async with clients(peer) as (sender, one, _):
-        await (await attached(one, "n", "durable")).detach(closed=False)
-        await send_all(sender, message(b"dropped"))
-        stated = filter_of("jms-selector", SELECTOR, "JMSPriority = 4")
-        source = wanted(topic_of(peer), "durable", [stated])
-        link = await subscribed(one, link_name(peer, "n"), source)
-        assert link.remote_attach is not None
-        assert link.remote_attach.source is not None
-        if not link.remote_attach.source.filter:
+        link = await selecting_durably(one, "JMSPriority = 4")
+        if not filters_in(link):
             raise NotApplicable(
                 "the broker does not answer the selector as a filter in force", Kind.NOT_OFFERED
             )
-        await send_all(sender, message(b"wanted"))
-        await check_gets(link, b"wanted")
+        await link.detach(closed=False)
+        await send_all(sender, message(b"dropped"))
+        link = await selecting_durably(one, "JMSPriority = 5")
+        must(filters_in(link) == ["JMSPriority = 5"], "the other selector", filters_in(link))
+        await send_all(sender, message(b"not wanted any more"))
+        await send_all(sender, message(b"wanted now", header(priority=5)))
+        await check_gets(link, b"wanted now")
         await end(link)
+
+
+async def selecting_durably(session: Session, selector: str) -> Receiver:
+    """Return a durable subscriber with a selector, which may not be in force."""
+    stated = filter_of("jms-selector", SELECTOR, selector)
+    source = wanted(topic_of(session.peer), "durable", [stated])
+    return await subscribed(session, link_name(session.peer, "n"), source)
+
+
+def filters_in(link: Receiver) -> list[object]:
+    """Return the values of the filters in the broker's answer."""
+    assert link.remote_attach is not None
+    assert link.remote_attach.source is not None
+    return [each.value for each in link.remote_attach.source.filter]
 
 
 @case("jms", "7.4", "Another topic is refused with resource-locked while others consume.")

@@ -177,6 +177,8 @@ def test_the_address_and_who_logs_in() -> None:
     assert (overruled.user, overruled.password) == ("x%", "y")
     with pytest.raises(CannotRun):
         options_of(Asked("h:5672"))
+    with pytest.raises(CannotRun, match="QUEUE=DEAD_LETTERS"):
+        options_of(Asked("amqp://h", dead_letter_address="queue"))
 
 
 LOGINS = [

@@ -21,9 +21,7 @@ from tests.conformance.restart import RestartError, restart
 from tests.conformance.running import judge_all
 from tests.conformance.test_harness import WELCOME, Script, begun, opened, scripted
 from tests.conformance.verdict import Options, Verdict
-
-ASKING: Final = "import socket; socket.create_connection(('127.0.0.1', {port})).recv(1)"
-"""A program that asks the test to restart its broker, and ends when the broker is back."""
+from tests.interop.restarted_broker import ASKING
 
 
 class Mortal:

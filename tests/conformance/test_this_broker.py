@@ -48,6 +48,8 @@ async def test_case(
         missing_address="missing.node",
         blocking_address="small.blocking",
         rejecting_address="small.rejecting",
+        dead_letter_address="moving=small.dead-letters",
+        deduplicating_address="unique",
     )
     if case.name in OPEN_TO_ALL:
         asked = Asked(request.getfixturevalue("open_broker").url)

@@ -77,7 +77,10 @@ class Options:
     `address` is an existing queue; if it is None, every case uses an address of its own, which the
     broker creates with the first attach. `missing_address` is one that it refuses to create.
     `blocking_address` and `rejecting_address` are queues of less than a thousand messages, which
-    the cases empty: once full, the former gives no credit, the latter rejects messages. `context`
+    the cases empty: once full, the former gives no credit, the latter rejects messages.
+    `dead_letter_address` is QUEUE=DEAD_LETTERS: a queue, and one like the latter to which messages
+    are moved that consumers of the former reject. `deduplicating_address` is a queue that discards
+    messages whose message-id it has had. `context`
     is the TLS of connections, None for none; `shows_certificate` is whether it has a certificate.
     `mechanism` is the only one to log in with. `websocket` is the path of AMQP within WebSocket,
     None for AMQP on the socket itself. With `strict_jms` a case fails where the broker ignores a
@@ -94,6 +97,8 @@ class Options:
     missing_address: str | None = None
     blocking_address: str | None = None
     rejecting_address: str | None = None
+    dead_letter_address: str | None = None
+    deduplicating_address: str | None = None
     timeout_s: float = 5.0
     context: ssl.SSLContext | None = None
     shows_certificate: bool = False
