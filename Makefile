@@ -22,8 +22,8 @@ CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
 		and pathlib.Path(sysconfig.get_path("include"), "Python.h").exists()))'
 NO_COMPILER := no C compiler or no Python headers (on Debian: gcc python3-dev)
 
-.PHONY: run build spark test quick check bench fuzz faults attacks mutations requirements coverage pins references docs dist \
-	clean spark-matrix crashes
+.PHONY: run build spark test quick check bench fuzz faults attacks mutations harness-mutants requirements coverage pins references docs \
+	dist clean spark-matrix crashes
 
 # The broker on 127.0.0.1:5672. `make run ARGS="--port 0"` passes options on. It does not wait for
 # the client library of `jms-broker send`, which is built with what the compiler leaves over.
@@ -142,6 +142,11 @@ mutations: $(STAMPS)/test
 	@$(BIN)/python -m tests.scenario.mutations
 	@$(BIN)/python -m tests.scenario.security_mutations
 	@$(BIN)/python -m tests.scenario.leadership_mutations
+
+# Forty deliberate bugs, one by one: prints which case of the conformance harness finds each, and fails
+# if one is not found. `make harness-mutants ARGS="drain lease"` tries those with such words.
+harness-mutants: $(STAMPS)/test
+	@$(BIN)/python -m tests.harness_mutants $(ARGS)
 
 # Which requirements and attacks have tests; fails where one that must have has none.
 requirements: $(STAMPS)/test
