@@ -141,10 +141,17 @@ async def the_holder_is_not_disturbed(peer: Conversation) -> None:
     await check_undisturbed(peer)
 
 
+async def check_claimed(peer: Conversation) -> None:
+    """Check that a further claim on the container-id is refused."""
+    async with newcomer(peer, claiming()) as other:
+        await check_refused(other)
+
+
 @case("soleconn", "2.2", "A container-id is free again when its holder has closed.")
 async def a_container_id_is_free_after_close(peer: Conversation) -> None:
     async with peer.another() as first:
         await hold_as(first, peer)
+        await check_claimed(peer)
         await first.close()
     async with peer.another() as second:
         await hold_as(second, peer)
@@ -155,6 +162,7 @@ async def a_container_id_is_free_after_close(peer: Conversation) -> None:
 async def a_container_id_is_free_after_a_lost_socket(peer: Conversation) -> None:
     async with peer.another() as first:
         await hold_as(first, peer)
+        await check_claimed(peer)
         await first.lose_socket()
     async with peer.another() as second:
         await hold_as(second, peer)

@@ -41,6 +41,10 @@ CREDIT: Final = 100
 TICK_S: Final = 0.02
 """Seconds between two looks at a connection's deadlines: heartbeats and answers to echoes."""
 
+IDLE_MS: Final = 2000
+MESSAGE_MAX: Final = 2_000_000
+"""Limits that the cases on them soon reach."""
+
 MECHANISMS: Final = ["PLAIN", "ANONYMOUS"]
 
 OFFERED: Final = [
@@ -121,11 +125,12 @@ class NullConnection(asyncio.Protocol, ConnectionOwner):
     def __init__(self) -> None:
         self._loop: Final = asyncio.get_running_loop()
         self._nodes = 0
+        self._has_output = False
         self._transport: asyncio.Transport | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self.connection: Final = Connection(
             self,
-            Limits(idle_time_out_ms=0),
+            Limits(idle_time_out_ms=IDLE_MS, max_message_size=MESSAGE_MAX),
             container_id="null-broker",
             mechanisms=MECHANISMS,
             requires_sasl=False,
@@ -163,8 +168,9 @@ class NullConnection(asyncio.Protocol, ConnectionOwner):
         self._write()
 
     def _write(self) -> None:
-        if self._transport is None:
+        if self._transport is None or not self._has_output:
             return
+        self._has_output = False
         self._transport.writelines(self.connection.data_to_send(self._now_ms()))
         self.connection.written()
         if self.connection.is_over:
@@ -172,7 +178,8 @@ class NullConnection(asyncio.Protocol, ConnectionOwner):
 
     # -- from the engine
 
-    def output_ready(self) -> None: ...
+    def output_ready(self) -> None:
+        self._has_output = True
 
     def deadline_changed(self) -> None: ...
 
@@ -193,7 +200,7 @@ class NullConnection(asyncio.Protocol, ConnectionOwner):
 
     def opened(self, open: Open) -> None:  # noqa: A002 - the engine's word
         offered = [*OFFERED, *(each for each in open.desired_capabilities if each not in OFFERED)]
-        self.connection.accept(offered_capabilities=offered, properties={})
+        self.connection.accept(offered_capabilities=offered, properties=open.properties)
 
     def incoming_attached(self, link: IncomingLink, attach: Attach) -> None:
         owner = AcceptingTarget(link)
@@ -203,6 +210,7 @@ class NullConnection(asyncio.Protocol, ConnectionOwner):
             source=attach.source,
             target=self._target(attach.target),
             offered_capabilities=attach.desired_capabilities,
+            properties=attach.properties,
         )
         link.grant(CREDIT)
 

@@ -6,12 +6,15 @@ names: it would pass on a broker that loses every message.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import Final
 
-from tests.conformance.harness import all_cases
+import pytest
+
+from tests.conformance.harness import Result, all_cases
 from tests.conformance.report import in_text
-from tests.conformance.verdict import Verdict
+from tests.conformance.verdict import Kind, Verdict
 from tests.harness_mutants.courtesy import line_of, listed
 from tests.harness_mutants.null_broker import null_broker
 from tests.harness_mutants.runs import judge_together, options
@@ -21,13 +24,38 @@ SHORT_S: Final = 0.3
 
 LONG_S: Final = 10.0
 
+NO_RESTART: Final = "true"
+"""The command in place of a restart: the null broker has nothing that could get lost."""
 
-async def test_only_cases_of_courtesy_pass_on_a_broker_that_delivers_nothing() -> None:
-    async with null_broker() as port:
-        results = await judge_together(all_cases(), options(port, timeout_s=SHORT_S))
+
+@pytest.fixture(scope="module")
+def results() -> list[Result]:
+    """Return the results of all cases."""
+
+    async def judged() -> list[Result]:
+        async with null_broker() as port:
+            given = options(port, timeout_s=SHORT_S, restart=NO_RESTART)
+            return await judge_together(all_cases(), given)
+
+    return asyncio.run(judged())
+
+
+def test_only_cases_of_courtesy_pass_on_a_broker_that_delivers_nothing(
+    results: list[Result],
+) -> None:
     passed = {line_of(each.case) for each in results if each.verdict is Verdict.PASSED}
     assert sorted(passed - set(listed())) == []
     assert any(each.verdict is Verdict.FAILED for each in results)
+
+
+def test_no_case_excuses_a_broker_that_delivers_nothing(results: list[Result]) -> None:
+    """A case does not apply for want of an offer alone, not because nothing came."""
+    excused = [
+        f"{each.case.name}: {each.reason}"
+        for each in results
+        if each.verdict is Verdict.NOT_APPLICABLE and each.kind is not Kind.NOT_OFFERED
+    ]
+    assert excused == []
 
 
 async def test_cases_of_courtesy_pass_on_a_broker_that_delivers_nothing() -> None:
