@@ -439,6 +439,7 @@ class App:
         self.container.close_all(ConnectionFault(CONNECTION_FORCED, "the broker is stopping"))
         self.container.run_round()
         await asyncio.gather(self.listeners.close(patience_s), self._stop_http())
+        self.container.end_termini()
         if self.login is not None:
             self.login.stop()
         self.windows.close()

@@ -243,6 +243,11 @@ SUBSCRIPTION_ANEW: Final = LogEvent(
     "a subscription starts anew, and its messages are dropped",
     "Its client has changed the topic or the selector: JMS demands it.",
 )
+TERMINUS_DROPPED: Final = LogEvent(
+    "BRK-021",
+    "a suspended link can no longer be resumed: there was no room for what it had unsettled",
+    "Its messages wait again. Give the broker more memory (`memory_max`), or lower `resume_max_s`.",
+)
 LEASE_RUN_OUT: Final = LogEvent(
     "LSE-001", "a lease has run out", "Its program renews too late: give the lease more time."
 )

@@ -366,6 +366,7 @@ def limits_of(settings: Settings) -> Limits:
         transaction_operations_max=settings.transaction_operations_max,
         transaction_bytes_max=settings.transaction_bytes_max,
         transaction_timeout_ms=settings.transaction_timeout_ms,
+        resume_max_s=settings.resume_max_s,
         login_frame_max=FRAME_BEFORE_OPEN if settings.oauth is None else FRAME_OF_TOKEN_LOGIN,
     )
 

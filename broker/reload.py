@@ -57,7 +57,7 @@ FOR_NEW_CONNECTIONS: Final = frozenset(
         *("max_frame_size", "channel_max", "handle_max", "incoming_window", "max_message_size"),
         *("partial_bytes_max", "idle_time_out_ms", "handshake_timeout_ms", "stall_timeout_ms"),
         *("transactions_max", "transaction_operations_max", "transaction_bytes_max"),
-        *("transaction_timeout_ms", "credit"),
+        *("transaction_timeout_ms", "credit", "resume_max_s"),
         *("connections_max", "unauthenticated_max", "unauthenticated_source_max"),
         *("limit_loopback", "tls", "listener"),
     }

@@ -154,6 +154,9 @@ class Settings(GeneralAddressSettings):
     pacing_backlog: Count = 2000
     paging_window: Count = 1024
 
+    # how long unsettled deliveries wait for a link that resumes them
+    resume_max_s: Annotated[Number, Field(ge=0, le=86_400)] = 300
+
     # how long subscribers of durable and transient topics may take to come back
     connection_loss_grace_ms: Uint = 60_000
 

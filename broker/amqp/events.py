@@ -167,6 +167,9 @@ class IncomingOwner:
     def credit_low(self) -> None:
         """Grant credit if possible: half of the credit that was granted is used up."""
 
+    def settled_by_sender(self, tag: bytes) -> None:
+        """Take note that the sender has settled a delivery whose outcome the target has kept."""
+
     def take_back_credit(self) -> None:
         """Take back unused credit: the broker drains. Requests that end work keep theirs."""
 

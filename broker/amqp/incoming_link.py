@@ -18,13 +18,16 @@ from broker.amqp.errors import (
     TRANSFER_LIMIT_EXCEEDED,
     LinkFault,
 )
-from broker.amqp.events import IncomingOwner, Intake
+from broker.amqp.events import IncomingOwner
 from broker.amqp.lifecycle import LinkState
 from broker.amqp.limits import STREAMED_FROM
 from broker.amqp.link import Link
-from broker.amqp.outcomes import State, TransactionalState, read_state
+from broker.amqp.outcomes import ACCEPTED, Outcome, Rejected, State, TransactionalState, read_state
+from broker.amqp.partial import Partial
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, RECEIVER, Attach, Transfer
+from broker.amqp.received_outcomes import ReceivedOutcomes
 from broker.amqp.terminus import Coordinator, Source, Target
+from broker.amqp.unsettled_map import UnsettledStates
 
 if TYPE_CHECKING:
     from broker.amqp.session import Session
@@ -48,6 +51,8 @@ class IncomingLink(Link):
         self._max_message_size: Final[i64] = session.connection.limits.max_message_size
         self._partial: Partial | None = None
         self._tag: bytes | None = None
+        self.kept: ReceivedOutcomes | None = None
+        self._kept_tags: Final[dict[int, bytes]] = {}
 
     def accept(
         self,
@@ -57,8 +62,9 @@ class IncomingLink(Link):
         target: Target | Coordinator,
         offered_capabilities: list[str] | None = None,
         properties: dict[str, object] | None = None,
+        unsettled: UnsettledStates | None = None,
     ) -> None:
-        """Answer the attach with the actual `target`; pass deliveries to `owner`."""
+        """Answer with the actual `target`, and what it has kept; pass deliveries to `owner`."""
         asked = self.asked
         assert asked is not None
         self.owner = owner
@@ -69,6 +75,7 @@ class IncomingLink(Link):
             max_message_size=self._max_message_size,
             offered_capabilities=offered_capabilities,
             properties=properties,
+            unsettled=unsettled,
         )
 
     def grant(self, credit: i64) -> None:
@@ -144,7 +151,7 @@ class IncomingLink(Link):
                 self._tag = None
                 settled = transfer.settled == 1
                 if self.settles_second and not settled and transfer.rcv_settle_mode != RCV_FIRST:
-                    self.session.await_settlement(transfer.delivery_id, self)
+                    self._await(transfer.delivery_id, transfer.tag(data), transfer.state_at >= 0)
                 if transfer.state_at < 0:
                     owner.delivered(transfer.delivery_id, data, at, end, settled)
                 else:
@@ -205,12 +212,15 @@ class IncomingLink(Link):
         assert partial is not None
         if transfer.aborted:
             self._forget_partial()
+            if partial.resumed:
+                self._forget_tag(self._tag)
             return
         self._check_continuation(transfer, data, at, partial=partial)
         if partial.resumed:
-            # no delivery outlives its link here, so this one is unknown: it is ignored (2.7.5)
+            partial.count(0, settled=transfer.settled == 1)
             if not transfer.more:
                 self._forget_partial()
+                self._resume(partial)
             return
         connection = self.session.connection
         partial.count(end - at, settled=transfer.settled == 1)
@@ -276,7 +286,7 @@ class IncomingLink(Link):
         partial.intake = None
         self._drop_partial()
         if partial.settles_second and not partial.settled:
-            self.session.await_settlement(partial.delivery_id, self)
+            self._await(partial.delivery_id, self._tag, partial.txn_id is not None)
         if intake is not None:
             intake.complete(partial.delivery_id, settled=partial.settled, txn_id=partial.txn_id)
         else:
@@ -340,11 +350,63 @@ class IncomingLink(Link):
             return self._tag
         return self.session.connection.current_tag()
 
+    def _await(self, delivery_id: i64, tag: bytes | None, in_transaction: bool) -> None:
+        """Record a delivery that its sender settles first, beyond the link if the target lasts.
+
+        Not if it is sent in a transaction, which ends with the connection. Raise LinkFault for a
+        tag in use.
+        """
+        if self.kept is not None and tag is not None and not in_transaction:
+            self.kept.arrived(tag)
+            self._kept_tags[int(delivery_id)] = tag
+        self.session.await_settlement(delivery_id, self)
+
+    def settled_by_sender(self, delivery_id: i64) -> None:
+        """Forget a delivery that its sender has settled."""
+        self._forget_tag(self._kept_tags.pop(int(delivery_id), None))
+
+    def _forget_tag(self, tag: bytes | None) -> None:
+        if self.kept is not None and tag is not None:
+            self.kept.settled(tag)
+            if self.owner is not None:
+                self.owner.settled_by_sender(tag)
+
+    def _resume(self, resumed: Partial) -> None:
+        """Report the outcome of a delivery of an earlier link; ignore an unknown one (2.7.5)."""
+        kept, tag = self.kept, self._tag
+        if kept is None or tag is None:
+            return
+        if resumed.settled:
+            self._forget_tag(tag)
+            return
+        if kept.knows(tag):
+            self._kept_tags[int(resumed.delivery_id)] = tag
+            self.session.await_settlement(resumed.delivery_id, self)
+            kept.resumed(tag, self, resumed.delivery_id)
+
+    def report(self, delivery_id: i64, outcome: Outcome) -> None:
+        """Report the outcome of a resumed delivery, if the link is still there."""
+        if self.state is LinkState.ATTACHED:
+            self.settle(delivery_id, outcome)
+
+    def _decided(self, delivery_id: i64, outcome: Outcome) -> None:
+        """Keep the outcome of a delivery for later links, if the target lasts beyond this one."""
+        if self.kept is not None:
+            tag = self._kept_tags.get(int(delivery_id))
+            if tag is not None:
+                self.kept.decided(tag, outcome)
+
+    def tag_of(self, delivery_id: i64) -> bytes | None:
+        """Return the tag of a delivery that is kept beyond the link, None if it is not."""
+        return self._kept_tags.get(int(delivery_id))
+
     def accept_delivery(self, delivery_id: i64) -> None:
         """Report to the peer that a delivery is accepted; neighbours join in one range.
 
         May be called late, once the message is durable: a link that has ended reports nothing.
         """
+        if self.kept is not None:
+            self._decided(delivery_id, ACCEPTED)
         if self.state is not LinkState.ATTACHED:
             return
         settled = self._settles_now(delivery_id)
@@ -359,6 +421,11 @@ class IncomingLink(Link):
         settled = self._settles_now(delivery_id)
         if not self.session.accepted.takes_posting(delivery_id, settled, state):
             self.session.accept(delivery_id, settled=settled, state=state)
+
+    def reject(self, delivery_id: i64, outcome: Rejected) -> None:
+        """Report to the peer that a delivery is rejected."""
+        self._decided(delivery_id, outcome)
+        self.settle(delivery_id, outcome)
 
     def settle(self, delivery_id: i64, outcome: State) -> None:
         """Report an outcome other than a plain acceptance to the peer."""
@@ -386,44 +453,6 @@ class IncomingLink(Link):
         self.owner = None
         if owner is not None:
             owner.incoming_ended(closed)
-
-
-@final
-class Partial:
-    """A delivery of which not all frames have arrived.
-
-    `held` is the number of bytes in `pieces`; those of a large one were passed to its `intake`.
-    `size` is the number of payload bytes that have arrived.
-    """
-
-    def __init__(
-        self,
-        delivery_id: i64,
-        *,
-        settles_second: bool,
-        resumed: bool,
-        txn_id: bytes | None = None,
-    ) -> None:
-        self.delivery_id: Final[i64] = delivery_id
-        self.settles_second: Final = settles_second
-        self.resumed: Final = resumed
-        self.txn_id: Final = txn_id
-        self.pieces: Final[list[bytes]] = []
-        self.held: i64 = 0
-        self.intake: Intake | None = None
-        self.stays_in_memory = False
-        self.size: i64 = 0
-        self.transfers: i64 = 0
-        self.settled = False
-
-    def count(self, size: i64, *, settled: bool) -> None:
-        """Count one more frame with `size` bytes of payload.
-
-        A delivery is settled if any of its frames is (2.7.5).
-        """
-        self.size += size
-        self.transfers += 1
-        self.settled = self.settled or settled
 
 
 def txn_id_of(transfer: Transfer, data: bytes, end: i64) -> bytes:

@@ -71,6 +71,10 @@ ECHO_INTERVAL_MS: Final = 10
 # (rcv-settle-mode second): each costs the broker memory until it does.
 UNSETTLED_IN_MAX: Final = 65_536
 
+# Maximum deliveries of one terminus that a link may resume (core 2.6.13): the tags in the unsettled
+# map of a peer's attach, and those that the broker keeps. A session's window has fewer.
+UNSETTLED_MAP_MAX: Final = 65_536
+
 # Maximum transfers of a delivery: one per BYTES_PER_TRANSFER bytes of the largest message, and
 # never fewer than TRANSFERS_PER_DELIVERY_MIN. It bounds the number of frames without payload.
 BYTES_PER_TRANSFER: Final = 256
@@ -103,6 +107,7 @@ class Limits:
         transaction_bytes_max: i64 = 64 * 1024 * 1024,
         transaction_timeout_ms: i64 = 300_000,
         login_frame_max: i64 = FRAME_BEFORE_OPEN,
+        resume_max_s: i64 = 300,
     ) -> None:
         self.max_frame_size: Final[i64] = max_frame_size
         self.channel_max: Final[i64] = channel_max
@@ -125,6 +130,9 @@ class Limits:
         # Measured from the first message or outcome, never from the declaration: a JMS session
         # without work has a transaction open. As Artemis.
         self.transaction_timeout_ms: Final[i64] = transaction_timeout_ms
+        # How long unsettled deliveries may outlive their connection for a link to resume: no
+        # peer hides the messages of a queue for longer. 0: they end with their link.
+        self.resume_max_s: Final[i64] = resume_max_s
         # FRAME_OF_TOKEN_LOGIN if tokens log in.
         self.login_frame_max: Final[i64] = login_frame_max
 

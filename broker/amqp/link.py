@@ -16,6 +16,7 @@ from broker.amqp.lifecycle import LinkEvent, LinkState, link_after
 from broker.amqp.outcomes import Error, error_of
 from broker.amqp.performatives import RECEIVER, SND_MIXED, Attach, Detach
 from broker.amqp.terminus import Coordinator, Source, Target
+from broker.amqp.unsettled_map import UnsettledStates, put_unsettled_map
 
 if TYPE_CHECKING:
     from broker.amqp.session import Session
@@ -25,7 +26,9 @@ class Link:
     """The base of both directions. `handle` is the peer's number for it, `our_handle` the broker's.
 
     `asked` is the peer's attach until it is answered. `detach_error` is the error in the broker's
-    answer to the peer's detach, None for none; the owner sets it while the link ends.
+    answer to the peer's detach, None for none; the owner sets it while the link ends. `ended_by` is
+    the fault with which the broker has closed it. `told_all` is False if the unsettled map of the
+    broker's attach was incomplete (2.7.3).
     """
 
     def __init__(self, session: Session, attach: Attach, our_handle: i64) -> None:
@@ -35,6 +38,8 @@ class Link:
         self.our_handle: Final[i64] = our_handle
         self.asked: Attach | None = attach
         self.detach_error: Fault | None = None
+        self.ended_by: Fault | None = None
+        self.told_all = True
         self.state: LinkState = link_after(LinkState.DETACHED, LinkEvent.ATTACH_IN)
 
     def refuse(self, fault: Fault) -> None:
@@ -57,26 +62,29 @@ class Link:
         max_message_size: i64 = 0,
         offered_capabilities: list[str] | None = None,
         properties: dict[str, object] | None = None,
+        unsettled: UnsettledStates | None = None,
     ) -> None:
         asked = self.asked
         assert asked is not None
         self.state = link_after(self.state, LinkEvent.ATTACH_OUT)
         self.session.attached += 1
-        self.session.put(
-            Attach(
-                name=self.name,
-                handle=self.our_handle,
-                role=not asked.role,
-                snd_settle_mode=snd_settle_mode,
-                rcv_settle_mode=asked.rcv_settle_mode,
-                source=source,
-                target=target,
-                initial_delivery_count=initial_delivery_count,
-                max_message_size=max_message_size,
-                offered_capabilities=offered_capabilities,
-                properties=properties,
-            )
+        answer = Attach(
+            name=self.name,
+            handle=self.our_handle,
+            role=not asked.role,
+            snd_settle_mode=snd_settle_mode,
+            rcv_settle_mode=asked.rcv_settle_mode,
+            source=source,
+            target=target,
+            initial_delivery_count=initial_delivery_count,
+            max_message_size=max_message_size,
+            offered_capabilities=offered_capabilities,
+            properties=properties,
         )
+        if unsettled is not None:
+            size = self.session.connection.output.frame_size_max
+            self.told_all = put_unsettled_map(answer, unsettled, size)
+        self.session.put(answer)
         self.asked = None
 
     def detach(self, fault: Fault | None, *, closed: bool = True) -> None:
@@ -90,6 +98,8 @@ class Link:
             error: Error | None = None if fault is None else error_of(fault)
             self.session.put(Detach(handle=self.our_handle, closed=closed, error=error))
         self.session.forget(self)
+        if closed:
+            self.ended_by = fault
         self.end(closed=False)
 
     def on_detach(self, detach: Detach) -> None:

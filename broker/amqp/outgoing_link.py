@@ -20,6 +20,7 @@ from broker.amqp.output import Output
 from broker.amqp.performatives import RCV_SECOND, SENDER, SND_SETTLED, SND_UNSETTLED, Attach
 from broker.amqp.terminus import Source, Target
 from broker.amqp.transfer import put_aborted, put_transfer
+from broker.amqp.unsettled_map import UnsettledStates
 
 if TYPE_CHECKING:
     from broker.amqp.session import Session
@@ -58,6 +59,7 @@ class OutgoingLink(Link):
         self._rest_id: i64 = 0
         self._rest_settled = False
         self._rest_format: i64 = 0
+        self._rest_tag = b""
         self._rest_first: bytes = b""
         self._supply: Supply | None = None
         self._supply_left: i64 = 0
@@ -71,8 +73,9 @@ class OutgoingLink(Link):
         source: Source,
         target: Target | None,
         offered_capabilities: list[str] | None = None,
+        unsettled: UnsettledStates | None = None,
     ) -> None:
-        """Answer the attach with the actual `source`; pass credit and outcomes to `owner`."""
+        """Answer with the actual `source`, and what it has kept `unsettled`; call `owner` later."""
         self.owner = owner
         self._answer(
             source=source,
@@ -80,6 +83,7 @@ class OutgoingLink(Link):
             snd_settle_mode=SND_SETTLED if self.sends_settled else SND_UNSETTLED,
             initial_delivery_count=0,
             offered_capabilities=offered_capabilities,
+            unsettled=unsettled,
         )
 
     def on_flow(self, *, peer_delivery_count: i64, link_credit: i64, drain: bool) -> None:
@@ -150,7 +154,7 @@ class OutgoingLink(Link):
         """
         session = self.session
         output = self.output
-        # `_begin_delivery`, written out here: each message passes
+        # `begin_delivery`, written out here: each message passes
         delivery_id = session.next_delivery_id
         session.next_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
         self.delivery_count = (self.delivery_count + 1) & 0xFFFF_FFFF
@@ -200,7 +204,7 @@ class OutgoingLink(Link):
 
         Nothing is sent before the supply has returned a piece.
         """
-        self._rest_id = self._begin_delivery(delivery)
+        self._rest_id = self.begin_delivery(delivery)
         self._rest = b""
         self._rest_at = 0
         self._rest_settled = delivery is None
@@ -211,7 +215,7 @@ class OutgoingLink(Link):
         if not self.send_rest():
             self.session.unfinished.append(self)
 
-    def _begin_delivery(self, unsettled: Delivery | None) -> i64:
+    def begin_delivery(self, unsettled: Delivery | None) -> i64:
         """Use up one credit; return the id of the delivery that it is for.
 
         If it is `unsettled`, it gets that id, and is known to the session until it is settled.
@@ -228,51 +232,40 @@ class OutgoingLink(Link):
                 self.output.note(session.unsettled_out)
         return delivery_id
 
-    def send_acquired(
+    def send_tagged(
         self,
         delivery: Delivery,
-        state: State,
         payload: bytes,
         *,
+        tag: bytes = b"",
+        state: State | None = None,
+        resume: bool = False,
         supply: Supply | None = None,
         supplied: i64 = 0,
         message_format: i64 = 0,
     ) -> None:
-        """Like `send`, with `state` in the first transfer, and `supplied` bytes of a `supply`.
+        """Like `send`, with a `tag` or a `state`, and `supplied` bytes of a `supply`.
 
         The state holds for the whole delivery. On a link that sends settled it is settled.
+        `resume`: the peer had the delivery on an earlier link (2.6.13).
         """
-        session = self.session
-        output = self.output
-        delivery_id = self._begin_delivery(None if self.sends_settled else delivery)
-        delivery.delivery_id = delivery_id
-        sent = min(i64(len(payload)), output.frame_size_max - STATE_OVERHEAD)
+        self._rest_id = self.begin_delivery(None if self.sends_settled else delivery)
+        delivery.delivery_id = self._rest_id
+        self._rest_settled = self.sends_settled
+        self._rest_format = message_format
+        self._rest_tag = tag
+        sent = min(i64(len(payload)), self.output.frame_size_max - STATE_OVERHEAD)
         more = sent < i64(len(payload)) or supply is not None
-        out = output.writer()
-        start = begin_frame(out, AMQP_FRAME, session.our_channel)
-        put_transfer(
-            out,
-            handle=self.our_handle,
-            delivery_id=delivery_id,
-            settled=self.sends_settled,
-            message_format=message_format,
-            more=more,
-            state=state,
-        )
-        out.write(payload[:sent])
-        end_frame(out, start)
-        session.outgoing_window.send()
+        self._put_tagged(payload[:sent], more=more, state=state, resume=resume)
         if not more:
+            self._rest_tag = b""
             return
         self._rest = payload
         self._rest_at = sent
-        self._rest_id = delivery_id
-        self._rest_settled = self.sends_settled
-        self._rest_format = message_format
         self._supply = supply
         self._supply_left = i64(len(payload)) - sent + supplied
         if not self.send_rest():
-            session.unfinished.append(self)
+            self.session.unfinished.append(self)
 
     def abort(self, delivery: Delivery, listener: AbortListener) -> bool:
         """Abort `delivery` if it is unfinished: its acquisition is rolled back (4.4.3).
@@ -281,8 +274,10 @@ class OutgoingLink(Link):
         """
         if self._rest is None or self._rest_id != delivery.delivery_id:
             return False
+        tag = self._rest_tag
         self._drop_rest()
         self._rest = b""
+        self._rest_tag = tag
         self._aborting = listener
         if self.send_rest():
             self.room_again()
@@ -329,6 +324,7 @@ class OutgoingLink(Link):
             delivery_id=self._rest_id,
             settled=self._rest_settled,
             message_format=self._rest_format,
+            tag=self._rest_tag,
         )
         end_frame(out, start)
         self.session.outgoing_window.send()
@@ -397,6 +393,7 @@ class OutgoingLink(Link):
             self._rest_at = end
             if not more:
                 self._rest = None
+                self._rest_tag = b""
                 return True
         return False
 
@@ -433,6 +430,9 @@ class OutgoingLink(Link):
         return True
 
     def _put_piece(self, piece: bytes, *, more: bool) -> None:
+        if self._rest_tag:
+            self._put_tagged(piece, more=more)
+            return
         output = self.output
         size = i64(len(piece))
         out = output.writer()
@@ -450,9 +450,31 @@ class OutgoingLink(Link):
             out.write(piece)
         self.session.outgoing_window.send()
 
+    def _put_tagged(
+        self, piece: bytes, *, more: bool, state: State | None = None, resume: bool = False
+    ) -> None:
+        """Write a frame of a delivery with a state or a tag of its own: all frames have the tag."""
+        out = self.output.writer()
+        start = begin_frame(out, AMQP_FRAME, self.session.our_channel)
+        put_transfer(
+            out,
+            handle=self.our_handle,
+            delivery_id=self._rest_id,
+            settled=self._rest_settled,
+            message_format=self._rest_format,
+            more=more,
+            state=state,
+            tag=self._rest_tag,
+            resume=resume,
+        )
+        out.write(piece)
+        end_frame(out, start)
+        self.session.outgoing_window.send()
+
     def _drop_rest(self) -> None:
         supply = self._supply
         self._rest = None
+        self._rest_tag = b""
         self._rest_first = b""
         self._supply = None
         aborting = self._aborting

@@ -231,9 +231,9 @@ class Attach(Performative):
         self.rcv_settle_mode: Final[i64] = rcv_settle_mode
         self.source: Final = source
         self.target: Final = target
-        self.unsettled: Final = unsettled
+        self.unsettled = unsettled
         self.has_unsettled: Final = unsettled is not None
-        self.incomplete_unsettled: Final = incomplete_unsettled
+        self.incomplete_unsettled = incomplete_unsettled
         self.initial_delivery_count: Final[i64] = initial_delivery_count
         self.max_message_size: Final[i64] = max_message_size
         self.offered_capabilities: Final = _texts(offered_capabilities)

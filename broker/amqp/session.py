@@ -186,11 +186,16 @@ class Session:
 
     def _settled_by_sender(self, first: i64, last: i64) -> None:
         if first == last:
-            self._unsettled_in.pop(int(first), None)
+            self._end_settlement(int(first))
             return
         for delivery_id in list(self._unsettled_in):
             if 0 <= serial.ahead(i64(delivery_id), first) <= serial.ahead(last, first):
-                del self._unsettled_in[delivery_id]
+                self._end_settlement(delivery_id)
+
+    def _end_settlement(self, delivery_id: int) -> None:
+        link = self._unsettled_in.pop(delivery_id, None)
+        if link is not None and link.kept is not None:
+            link.settled_by_sender(i64(delivery_id))
 
     def on_flow(self, flow: Flow, now_ms: i64) -> None:
         """Take over the windows, and the credit if the flow names a link (2.7.4)."""

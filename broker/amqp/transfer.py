@@ -238,33 +238,50 @@ def put_transfer(
     settled: bool,
     message_format: i64,
     more: bool,
-    state: State,
+    state: State | None = None,
+    tag: bytes = b"",
+    resume: bool = False,
 ) -> None:
-    """Write the first transfer of a delivery in that `state`, up to its payload (2.7.5)."""
+    """Write a transfer in that `state`, up to its payload (2.7.5).
+
+    An empty `tag` stands for the delivery-id. `resume`: the peer has the delivery (2.6.13).
+    """
     fields = FieldWriter()
     fields.uint(handle)
     fields.uint(delivery_id)
-    fields.binary(int(delivery_id).to_bytes(4, "big"))
+    fields.binary(tag or int(delivery_id).to_bytes(4, "big"))
     fields.uint(message_format)
     fields.require_boolean(settled)
     fields.require_boolean(more)
     fields.skip()
-    state.write(fields.field())
+    if state is None:
+        fields.skip()
+    else:
+        state.write(fields.field())
+    fields.boolean(resume)
     fields.close(out, TRANSFER)
 
 
 def put_aborted(
-    out: BytesWriter, *, handle: i64, delivery_id: i64, settled: bool, message_format: i64
+    out: BytesWriter,
+    *,
+    handle: i64,
+    delivery_id: i64,
+    settled: bool,
+    message_format: i64,
+    tag: bytes = b"",
+    resume: bool = False,
 ) -> None:
-    """Write a transfer that aborts its delivery, and settles it (2.7.5)."""
+    """Write a transfer that aborts its delivery, and settles it (2.7.5); tags as `put_transfer`."""
     fields = FieldWriter()
     fields.uint(handle)
     fields.uint(delivery_id)
-    fields.binary(int(delivery_id).to_bytes(4, "big"))
+    fields.binary(tag or int(delivery_id).to_bytes(4, "big"))
     fields.uint(message_format)
     fields.require_boolean(settled)
-    for _ in ("more", "rcv-settle-mode", "state", "resume"):
+    for _ in ("more", "rcv-settle-mode", "state"):
         fields.skip()
+    fields.boolean(resume)
     fields.require_boolean(True)
     fields.close(out, TRANSFER)
 

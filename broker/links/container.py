@@ -246,6 +246,11 @@ class Container:
                 told = fault if group is None else group.closing_fault(peer, fault)
                 peer.connection.close(told)
 
+    def end_termini(self) -> None:
+        """End all suspended termini, so that the last commit has what was delivered of them."""
+        self.router.termini.end_all(self.journal.batch)
+        self.run_round()
+
     def properties(self, kind: str) -> dict[str, object]:
         """Return the properties of the broker's open to a client of a listener of that kind."""
         if self.group is None:

@@ -8,6 +8,8 @@ from mypy_extensions import i64
 
 from broker.amqp.delivery import Delivery
 from broker.amqp.errors import LinkFault
+from broker.amqp.limits import UNSETTLED_MAP_MAX
+from broker.amqp.outcomes import TransactionalState
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.journal import YIELD_EVERY
 from broker.links.large import LargeSupply
@@ -17,6 +19,7 @@ from broker.message import Message
 from broker.routing.credit.memory import UNSETTLED_MAX
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.entries.participants import Consumer, Label
+from broker.routing.entries.record_mapping import stored_position
 
 if TYPE_CHECKING:
     from broker.links.acquisition import Acquisitions
@@ -26,10 +29,17 @@ if TYPE_CHECKING:
 UNSETTLED: Final[i64] = 0
 SETTLED: Final[i64] = 1
 ACQUIRED: Final[i64] = 2
-"""The manners in which messages are sent: acquired by a transaction, they are settled or not.
+KEPT: Final[i64] = 3
+"""The manners in which messages are sent: acquired by a transaction, they are settled or not; kept
+beyond the link, they have the tags by which a later link resumes them.
 
 One number, so that links without transactions compare it where they compared the settlement.
 """
+
+
+def tag_of(entry: QueueEntry) -> bytes:
+    """Return the tag under which `entry` can be resumed: its place in its queue, over restarts."""
+    return int(stored_position(entry)).to_bytes(8, "big")
 
 
 @final
@@ -49,12 +59,20 @@ class CreditedConsumer(Consumer):
         self._link: Final = link
         self._acquisitions: Acquisitions | None = None
         self._manner: i64 = SETTLED if link.sends_settled else UNSETTLED
+        self._keeps = False
+        self._unsettled_max: i64 = UNSETTLED_MAX
+
+    def keep(self) -> None:
+        """Send messages under tags by which a later link can resume them (core 2.6.13)."""
+        self._keeps = True
+        self._manner = KEPT
+        self._unsettled_max = UNSETTLED_MAP_MAX
 
     def has_room(self) -> bool:
         owner = self.owner
         if owner is not None and owner.unsettled > 0:
             memory = self._memory
-            if owner.unsettled >= UNSETTLED_MAX or memory.held_is_full():
+            if owner.unsettled >= self._unsettled_max or memory.held_is_full():
                 memory.consumers[self] = None
                 owner.awaits_settlement = True
                 return False
@@ -88,7 +106,7 @@ class CreditedConsumer(Consumer):
             link.send(None, header, message.encoded)
             entry.queue.accept(entry, container.journal.batch)
         else:
-            self._deliver_acquired(entry, header)
+            self._deliver_tagged(entry, header)
 
     def browsed(self, entry: QueueEntry) -> None:
         link = self._link
@@ -107,8 +125,8 @@ class CreditedConsumer(Consumer):
 
     def _deliver_particular(self, entry: QueueEntry, header: bytes) -> None:
         """Like `deliver`, for a message that may be large, or of another format."""
-        if self._manner == ACQUIRED:
-            self._deliver_acquired(entry, header)
+        if self._manner >= ACQUIRED:
+            self._deliver_tagged(entry, header)
         elif self._manner == SETTLED:
             self._send(None, header, entry.message)
             entry.queue.accept(entry, self._container.journal.batch)
@@ -121,14 +139,40 @@ class CreditedConsumer(Consumer):
         self._acquisitions = acquisitions
         if acquisitions is not None:
             self._manner = ACQUIRED
+        elif self._keeps:
+            self._manner = KEPT
         else:
             self._manner = SETTLED if self._link.sends_settled else UNSETTLED
 
-    def _deliver_acquired(self, entry: QueueEntry, header: bytes) -> None:
-        acquisitions, message = self._acquisitions, entry.message
-        assert acquisitions is not None
-        assert acquisitions.state is not None
-        acquisitions.acquire(entry)
+    def _deliver_tagged(self, entry: QueueEntry, header: bytes) -> None:
+        acquisitions = self._acquisitions
+        state: TransactionalState | None = None
+        if acquisitions is None:
+            entry.sent_to = self.owner
+        else:
+            acquisitions.acquire(entry)
+            state = acquisitions.state
+        self._send_tagged(entry, header, state=state)
+
+    def resend(self, entry: QueueEntry) -> None:
+        """Send `entry`, which an earlier link has delivered, as a resumed delivery."""
+        entry.sent_to = self.owner
+        message = entry.message
+        header = message.header(
+            entry.delivery_count, self._container.clock, acquired_before=entry.history is not None
+        )
+        self._send_tagged(entry, header, resume=True)
+
+    def _send_tagged(
+        self,
+        entry: QueueEntry,
+        header: bytes,
+        *,
+        state: TransactionalState | None = None,
+        resume: bool = False,
+    ) -> None:
+        message = entry.message
+        tag = tag_of(entry) if self._keeps else b""
         large = message.large
         supply: LargeSupply | None = None
         size: i64 = 0
@@ -137,10 +181,12 @@ class CreditedConsumer(Consumer):
             assert contents is not None
             supply = LargeSupply(self, large, contents)
             size = i64(large.size)
-        self._link.send_acquired(
+        self._link.send_tagged(
             entry,
-            acquisitions.state,
             header + message.encoded,
+            tag=tag,
+            state=state,
+            resume=resume,
             supply=supply,
             supplied=size,
             message_format=message.message_format,

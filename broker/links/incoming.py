@@ -22,7 +22,7 @@ from broker.amqp.performatives import Attach
 from broker.amqp.sections import Sections
 from broker.amqp.terminus import LINK_DETACH, Target
 from broker.amqp.types import Symbol
-from broker.jms.destinations import is_topic, type_of_number, type_of_words
+from broker.amqp.unsettled_map import read_unsettled_map
 from broker.journal import YIELD_EVERY, Waiter
 from broker.large_body import LargeBody
 from broker.links.access import (
@@ -36,6 +36,7 @@ from broker.links.access import (
     demand_temporary,
     node_resource,
 )
+from broker.links.addressed import kind_of_destination, unaddressed
 from broker.links.attach import (
     PublishRequest,
     delete_policy,
@@ -45,7 +46,10 @@ from broker.links.attach import (
 )
 from broker.links.credited_producer import LARGE_FROM, CreditedProducer
 from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_terms
+from broker.links.kept_source import claim_terminus
+from broker.links.kept_target import KeptTarget
 from broker.links.large import LargeIntake
+from broker.links.lasting_terms import granted_terms, outlives_link
 from broker.links.refusal import as_fault, as_link_fault
 from broker.links.service import REQUEST_CREDIT, ServiceNode
 from broker.links.staging import stated
@@ -54,13 +58,11 @@ from broker.message import Message, Origin, opaque_message, read_message
 from broker.routing.batches.staged_transaction import StagedTransaction
 from broker.routing.credit.credit_pool import CreditPool
 from broker.routing.errors import RoutingError
-from broker.routing.queues.node import QUEUE, TOPIC, Node
+from broker.routing.queues.node import QUEUE, Node
+from broker.routing.topics.lifetime import ExpiryPolicy
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
-
-DESTINATION: Final = b"x-opt-jms-dest"
-DESTINATION_TYPE: Final = b"x-opt-to-type"
 
 
 @final
@@ -94,6 +96,7 @@ class ProducerEndpoint(IncomingOwner):
         self._may_reject = True
         self._within: OpenTransaction | None = None
         self._credit_pool: CreditPool | None = None
+        self._kept: KeptTarget | None = None
 
     def attach(self, attach: Attach) -> None:
         """Find or create the node, and answer; raise LinkFault or RoutingError to refuse."""
@@ -101,6 +104,7 @@ class ProducerEndpoint(IncomingOwner):
         batch = self._container.journal.batch
         asked = attach.target
         assert isinstance(asked, Target)
+        theirs = read_unsettled_map(attach.unsettled)
         made: DynamicTerminus | None = None
         if request.dynamic:
             demand_temporary(self._peer, request.kind or QUEUE)
@@ -127,14 +131,29 @@ class ProducerEndpoint(IncomingOwner):
         if isinstance(self._node, ServiceNode):
             self._credit.credit = min(self._credit.credit, REQUEST_CREDIT)
             self._credit.wait_for_nothing()
+        self._keep(asked)
+        former = claim_terminus(self._peer, self._link.name, incoming=True)
+        incomplete, kept = attach.incomplete_unsettled, self._kept
         self._link.accept(
             self,
             source=attach.source,
             target=self._target(asked),
+            unsettled=None if kept is None else kept.resume(former, theirs, incomplete=incomplete),
             offered_capabilities=offered_to_sender(attach.desired_capabilities),
             properties=stated(attach.properties),
         )
         self._credit.resume()
+
+    def _keep(self, asked: Target) -> None:
+        """Let outcomes outlive the link if the sender settles second, and its target lasts."""
+        most_s = self._container.limits.resume_max_s
+        terms = granted_terms(asked.expiry_policy, asked.timeout, most_s=most_s)
+        is_plain = self._dynamic_terminus is None and self._request.task is None
+        if not self._link.settles_second or not is_plain or not outlives_link(terms):
+            return
+        if not isinstance(self._node, ServiceNode):
+            address = self._request.address or ""
+            self._kept = KeptTarget(self._peer, self._link, address=address, terms=terms)
 
     def _resolve(self, text: str) -> Node:
         """Return the node of an address, which is created if it does not exist."""
@@ -175,11 +194,15 @@ class ProducerEndpoint(IncomingOwner):
         return "" if self._node is None else self._node.address
 
     def _target(self, asked: Target) -> Target:
-        """Return the actual target: nothing of it outlives the link but a dynamic node."""
+        """Return the actual target: only outcomes, or a dynamic node, outlive the link."""
         made = self._dynamic_terminus
         if made is None:
+            terms = ExpiryPolicy(LINK_DETACH) if self._kept is None else self._kept.terms
             return Target(
-                address=asked.address, expiry_policy=LINK_DETACH, capabilities=asked.capabilities
+                address=asked.address,
+                expiry_policy=terms.policy,
+                timeout=terms.timeout_s,
+                capabilities=asked.capabilities,
             )
         return Target(
             address=made.node.address,
@@ -440,7 +463,7 @@ class ProducerEndpoint(IncomingOwner):
             raise told
         outcome = Rejected(error_of(told))
         if within is None:
-            self._link.settle(delivery_id, outcome)
+            self._link.reject(delivery_id, outcome)
         else:
             self._link.settle(delivery_id, TransactionalState(txn_id=within.id, outcome=outcome))
 
@@ -450,6 +473,9 @@ class ProducerEndpoint(IncomingOwner):
     def incoming_ended(self, closed: bool) -> None:
         self._container.forget_link(self._peer.container_id, self._link, incoming=True)
         self._credit.leave()
+        if self._kept is not None:
+            self._kept.end(closed=closed)
+            self._kept = None
         node = self._node
         self._node = None
         if node is None:
@@ -463,22 +489,3 @@ class ProducerEndpoint(IncomingOwner):
         else:
             batch = self._container.journal.batch
             self._peer.dynamic.link_ended(made, self._link, batch, closed=closed, incoming=True)
-
-
-def unaddressed(message_format: i64) -> LinkFault:
-    """Return the fault of an opaque message of that format that was sent to the anonymous relay."""
-    return LinkFault(
-        NOT_FOUND,
-        f"a message of format {int(message_format):#x} that is not made of sections has no `to`:"
-        " send it on a link to its address, not to the anonymous relay",
-    )
-
-
-def kind_of_destination(sections: Sections, data: bytes) -> str:
-    """Return the kind of destination in a message's annotations, or empty (DST-03, DST-04)."""
-    type = type_of_number(sections.annotation(data, DESTINATION))
-    if type is None:
-        type = type_of_words(sections.annotation(data, DESTINATION_TYPE))
-    if type is None:
-        return ""
-    return TOPIC if is_topic(type) else QUEUE

@@ -11,6 +11,7 @@ from broker.amqp.outcomes import DeliveryState, Modified, Outcome, Received, Tra
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
+from broker.amqp.unsettled_map import PeerStates, UnsettledStates, read_unsettled_map
 from broker.links import access
 from broker.links.acquisition import Acquisitions
 from broker.links.attach import (
@@ -24,6 +25,8 @@ from broker.links.attach import (
 from broker.links.credited_consumer import CreditedConsumer
 from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_terms
 from broker.links.ending import ending_of
+from broker.links.kept_source import KeptSource, claim_terminus
+from broker.links.lasting_terms import granted_terms, outlives_link, subscription_terms
 from broker.links.outcome import abandonment, cause_of, disposal
 from broker.links.precedence import precedence_of
 from broker.links.refusal import as_link_fault
@@ -37,6 +40,7 @@ from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import HeldExclusively
 from broker.routing.queues.node import QUEUE, TOPIC, Consumable, Node
 from broker.routing.queues.queue import Queue
+from broker.routing.topics.lifetime import ExpiryPolicy
 from broker.routing.topics.subscription import ConsumerDetach, Subscription
 
 if TYPE_CHECKING:
@@ -61,6 +65,7 @@ class ConsumerEndpoint(OutgoingOwner):
         self._queue: Queue | None = None
         self._dynamic_terminus: DynamicTerminus | None = None
         self.subscription: Subscription | None = None
+        self._kept: KeptSource | None = None
         self._slice: SliceReader | None = None
         # the consumer holds as much as it may, and gets more once it settles
         self.awaits_settlement = False
@@ -70,6 +75,7 @@ class ConsumerEndpoint(OutgoingOwner):
         asked = attach.source
         assert asked is not None
         self._default_outcome = asked.default_outcome
+        theirs = read_unsettled_map(attach.unsettled)
         precedence = precedence_of(attach.properties)
         self._feed.priority = precedence.priority
         self._feed.exclusive = precedence.exclusive
@@ -94,15 +100,52 @@ class ConsumerEndpoint(OutgoingOwner):
             )
         offered: list[str] = []
         if kind == TOPIC:
-            source = self._subscribe(asked, request, address, made=made)
+            source = self._subscribe(asked, request, address, made=made, has_map=theirs is not None)
             offered = list(OFFERED_BY_SUBSCRIPTIONS)
         else:
             reply_to = (target.address or "") if target is not None else ""
             node = self._find(request, address, reply_to) if made is None else made.node
             given = "" if address is None else address.given
             source = self._consume(asked, node, made, request=request, given=given)
+        if attach.incomplete_unsettled and self._kept is None and self._queue is not None:
+            # nothing new is sent to a peer with more unsettled deliveries than its map has (2.7.3)
+            self._keep(self._queue, ExpiryPolicy(LINK_DETACH))
+        unsettled = self._resume(theirs, incomplete=attach.incomplete_unsettled)
         self._feed.owner = self
-        self._link.accept(self, source=source, target=target, offered_capabilities=offered)
+        self._link.accept(
+            self, source=source, target=target, offered_capabilities=offered, unsettled=unsettled
+        )
+        if self._kept is not None:
+            self._kept.attached()
+
+    def _resume(self, theirs: PeerStates, *, incomplete: bool) -> UnsettledStates | None:
+        """Go on with the deliveries that an earlier link of the name has left unsettled, if any.
+
+        `theirs` is the peer's map, None without one, which may be `incomplete`. Return them for
+        the broker's attach, None if there is no state of the terminus.
+        """
+        kept = self._kept
+        queue = self._queue if kept is not None else None
+        former = claim_terminus(self._peer, self._link.name, incoming=False, queue=queue)
+        if self.subscription is not None and not self.subscription.is_shared:
+            # one consumer at a time: this one begins where the former has left off
+            termini = self._container.router.termini
+            termini.queue_gone(self.subscription.queue, self._container.journal.batch)
+        return None if kept is None else kept.resume(former, theirs, incomplete=incomplete)
+
+    def _keep(self, queue: Queue, terms: ExpiryPolicy) -> None:
+        """Let unsettled deliveries outlive the link under these terms, if they outlive any."""
+        if outlives_link(terms):
+            self._feed.keep()
+        self._kept = KeptSource(
+            self._peer,
+            self._link,
+            self,
+            feed=self._feed,
+            queue=queue,
+            terms=terms,
+            default_outcome=self._default_outcome,
+        )
 
     def _accept_slice(self, asked: Source, request: ConsumeRequest, target: Target | None) -> None:
         """Answer an attach that reads a slice of a lease, instead of a queue."""
@@ -118,10 +161,15 @@ class ConsumerEndpoint(OutgoingOwner):
     ) -> Source:
         """Return the actual source, for the answer."""
         made = self._dynamic_terminus
+        terms = ExpiryPolicy(LINK_DETACH)
+        if made is not None:
+            terms = made.expiry.terms
+        elif self._kept is not None:
+            terms = self._kept.terms
         return Source(
             address=address,
-            expiry_policy=LINK_DETACH if made is None else made.expiry.terms.policy,
-            timeout=0 if made is None else made.expiry.terms.timeout_s,
+            expiry_policy=terms.policy,
+            timeout=terms.timeout_s,
             dynamic=asked.dynamic,
             dynamic_node_properties=(
                 dynamic_properties(made.policy) if made is not None and asked.dynamic else None
@@ -149,12 +197,22 @@ class ConsumerEndpoint(OutgoingOwner):
         address: Address | None,
         *,
         made: DynamicTerminus | None,
+        has_map: bool,
     ) -> Source:
         subscription, self._dynamic_terminus = subscribe(
             self._peer, self._link, self._feed, request=request, address=address, made=made
         )
         self.subscription = subscription
         self._queue = subscription.queue
+        if not subscription.is_shared and self._dynamic_terminus is None:
+            lasting = subscription_terms(
+                subscription.terms.expiry_policy,
+                subscription.terms.timeout_s,
+                most_s=self._container.limits.resume_max_s,
+                has_map=has_map,
+            )
+            if lasting is not None and not self._link.sends_settled:
+                self._keep(subscription.queue, lasting)
         named = [capability for capability in asked.capabilities if capability in KINDS]
         return source_of(
             subscription,
@@ -190,6 +248,11 @@ class ConsumerEndpoint(OutgoingOwner):
             self._queue = node
         else:
             self._queue = node.attach_consumer(self._feed)
+            most_s = self._container.limits.resume_max_s
+            terms = granted_terms(asked.expiry_policy, asked.timeout, most_s=most_s)
+            is_plain = made is None and isinstance(node, Queue) and not node.is_subscription
+            if is_plain and outlives_link(terms) and not self._link.sends_settled:
+                self._keep(self._queue, terms)
         address = request.address if claimed is None else given or node.address
         return self._source(asked, request, address=address, browses=browses)
 
@@ -232,6 +295,8 @@ class ConsumerEndpoint(OutgoingOwner):
 
     def credit_changed(self, drain: bool) -> None:
         queue = self._queue
+        if self._kept is not None and not self._kept.go_on():
+            return
         if queue is not None:
             queue.consumer_ready(self._feed, drain=drain)
         elif self._slice is not None:
@@ -323,7 +388,10 @@ class ConsumerEndpoint(OutgoingOwner):
         self._container.forget_link(self._peer.container_id, self._link, incoming=False)
         self._feed.owner = None
         self._container.router.memory.consumers.pop(self._feed, None)
-        if self._retirements is not None:
+        if self._kept is not None:
+            unsettled = self._kept.end(unsettled, self._retirements, closed=closed)
+            self._kept = None
+        elif self._retirements is not None:
             unsettled = self._retirements.without(unsettled)
         queue = self._queue
         self._queue = None

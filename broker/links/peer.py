@@ -10,7 +10,6 @@ from broker.amqp.connection import Connection
 from broker.amqp.deadlines import NO_DEADLINE
 from broker.amqp.errors import (
     CONNECTION_FORCED,
-    NOT_IMPLEMENTED,
     UNAUTHORIZED_ACCESS,
     ConnectionFault,
     LinkFault,
@@ -375,8 +374,6 @@ class Peer(ConnectionOwner):
     def outgoing_attached(self, link: OutgoingLink, attach: Attach) -> None:
         try:
             self.container.check_attach(self, link, incoming=False)
-            if attach.has_unsettled and attach.incomplete_unsettled:
-                raise LinkFault(NOT_IMPLEMENTED, "resuming deliveries")
             self._needed = []
             if attach.source is None:
                 Lookup(self, link).attach(attach)

@@ -19,10 +19,12 @@ from broker.amqp.outcomes import (
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.journal import Waiter
 from broker.links.acquisition import Acquisitions
+from broker.links.credited_consumer import tag_of
 from broker.links.outcome import cause_of, disposal
 from broker.links.transactions import OpenTransaction
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import rolled_back
+from broker.routing.termini.kept_deliveries import KeptDeliveries, KeptDelivery
 from broker.routing.transaction import Retirement, RetirementListener
 
 if TYPE_CHECKING:
@@ -176,15 +178,21 @@ class Retirements(RetirementListener):
             self.acquisitions.forget(entry)
         self._unsettled.pop(entry).transaction.work.settled(entry)
 
-    def without(self, ended: list[Delivery]) -> list[Delivery]:
-        """Return the deliveries `ended` with their link that no transaction keeps acquired."""
+    def without(self, ended: list[Delivery], kept: KeptDeliveries | None = None) -> list[Delivery]:
+        """Return the deliveries `ended` with their link that no transaction keeps acquired.
+
+        With `kept`, those that have an outcome within a transaction stay unsettled there.
+        """
         acquisitions = self.acquisitions
         left: list[Delivery] = []
         for delivery in ended:
             if delivery.sent_to is None:
                 continue  # a transaction that ended before, with the same session, has returned it
             if isinstance(delivery, QueueEntry) and delivery in self._unsettled:
-                self._settle(delivery)
+                if kept is None or self._is_acquired(delivery):
+                    self._settle(delivery)
+                else:
+                    self._keep(delivery, kept)
             elif (
                 acquisitions is None
                 or not isinstance(delivery, QueueEntry)
@@ -195,6 +203,18 @@ class Retirements(RetirementListener):
             acquisitions.link_ended()
             self.acquisitions = None  # it knows the link's owner, which knows this
         return left
+
+    def _is_acquired(self, entry: QueueEntry) -> bool:
+        """Return whether a transaction has acquired `entry`, so that it decides about that, too."""
+        return self.acquisitions is not None and self.acquisitions.holder_of(entry) is not None
+
+    def _keep(self, entry: QueueEntry, kept: KeptDeliveries) -> None:
+        """Leave the delivery of `entry` to `kept`, which hears of its transaction's end."""
+        given = self._unsettled.pop(entry)
+        delivery = KeptDelivery(tag_of(entry), entry)
+        delivery.within = given.transaction.work
+        delivery.wanted = given.outcome
+        kept.add(delivery)
 
     # -- from the transaction
 

@@ -228,8 +228,12 @@ class UserLimitChecks:
         usage = peer.usage
         if most == NONE or usage is None:
             return
-        count = usage.links()
-        if count >= most and self._container.steals(peer, link, incoming=incoming):
+        termini = self._container.router.termini
+        count = usage.links() + termini.count_of(usage.user)
+        if count >= most and (
+            self._container.steals(peer, link, incoming=incoming)
+            or termini.find((peer.container_id, link.name, incoming)) is not None
+        ):
             count -= 1
         if count >= most:
             raise LimitReached(self._refusal(peer, LINKS, count, most=most))

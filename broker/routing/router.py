@@ -34,6 +34,7 @@ from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.queues.node_context import NodeContext
 from broker.routing.queues.paging import Paging
 from broker.routing.queues.queue import Queue
+from broker.routing.termini.suspended import SuspendedTermini
 from broker.routing.topics.binding import Binding
 from broker.routing.topics.detached_subscriptions import GRACE_MS
 from broker.routing.topics.dynamic import DeletePolicy, is_over
@@ -94,7 +95,7 @@ class Router:
         self.topics: Final[dict[str, Topic]] = {}
         self.wildcards: Final = Wildcards()
         self.subscriptions: Final = Subscriptions(self, subscriptions_max, grace_ms=grace_ms)
-        self.leases: Final = Leases(self)
+        self.leases, self.termini = Leases(self), SuspendedTermini(self)
         self.moves: Final = Moves(self, routing)
         self.policies = policies
         self.prefixes: Final = policies.prefixes
@@ -332,6 +333,8 @@ class Router:
                 self.changes.found.append(change)
         self.population.gone(node)
         node.delete(batch)
+        if isinstance(node, Queue):
+            self.termini.queue_gone(node, batch)
 
     def connection_ended(self, owner: i64, ending: Ending, batch: Batch) -> None:
         """End all that ends with connection `owner`, above all its temporary nodes (TMP-03)."""

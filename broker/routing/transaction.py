@@ -198,6 +198,10 @@ class Transaction:
         """Remove the outcome of `entry` from this transaction."""
         del self._retired[entry]
 
+    def hand_over(self, entry: QueueEntry, holder: RetirementListener) -> None:
+        """Tell `holder`, from now on, of the end of the delivery of `entry`, which is retired."""
+        self._retired[entry].holder = holder
+
     def settled(self, entry: QueueEntry) -> None:
         """Note that the delivery of `entry` is settled and has no holder; its outcome stays."""
         self._retired[entry].holder = None

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from librt.strings import BytesWriter
-
 from broker.amqp import serial
-from broker.amqp.encode import put_value
 from broker.amqp.outcomes import ACCEPTED
 from broker.amqp.performatives import (
     RCV_FIRST,
@@ -13,9 +10,7 @@ from broker.amqp.performatives import (
     SENDER,
     SND_SETTLED,
     SND_UNSETTLED,
-    Attach,
 )
-from broker.amqp.types import Map
 
 from .conversation import Conversation
 from .frames import Disposition, Transfer
@@ -173,29 +168,6 @@ async def broker_settles_a_range_first(peer: Conversation) -> None:
     await receiver.detach()
     messages = await waiting(receiver.session)
     must(messages == [], "no message", messages)
-
-
-@case("core", "2.6.13", "A delivery that both ends hold unsettled is resumed under its tag.")
-async def known_delivery_is_resumed_under_its_tag(peer: Conversation) -> None:
-    receiver = await receiver_of(peer, b"1")
-    delivery = (await received(receiver, 1))[0]
-    if (await receiver.detach(closed=False)).closed:
-        raise NotApplicable("the broker closes a link that is detached", Kind.NOT_OFFERED)
-    unsettled = BytesWriter()
-    put_value(unsettled, Map([(delivery.tag, None)]))
-    again = receiver.session.new_receiver(name=receiver.name, unsettled=unsettled.getvalue())
-    attach = await peer.expect(Attach, name=again.name)
-    if (
-        attach.source is None
-        or attach.unsettled is None
-        or (delivery.tag or b"") not in attach.unsettled
-    ):
-        raise NotApplicable(
-            "the broker holds nothing unsettled of a link that is detached", Kind.NOT_OFFERED
-        )
-    again.grant(1)
-    resumed = await again.receive()
-    must(resumed.resume and resumed.tag == delivery.tag, "the delivery resumed", resumed)
 
 
 @case("core", "2.7.3", "A rcv-settle-mode of the broker's answer is one that it keeps.")

@@ -23,9 +23,8 @@ RESTARTING: Final = {
 """Cases that are run on a broker which may be restarted: test_durability.py."""
 
 NOT_OFFERED: Final = {
-    "no terminus outlives its link": {
+    "no source outlives its link by default": {
         "outcomes_of_a_suspended_link_count",
-        "known_delivery_is_resumed_under_its_tag",
     },
 }
 """Cases for features that this broker does not offer yet; the list should become shorter."""

@@ -21,7 +21,8 @@ def test_the_page_has_the_number_of_cases() -> None:
     assert re.findall(r"(\d+) cases, one after another", SECTIONS["Run it"]) == [number]
     others = SECTIONS["Results of other brokers"]
     assert re.findall(r"all of the (\d+) cases that apply", others) == [number]
-    assert f"{WORDS[len(NOT_APPLICABLE)]} do not apply" in others
+    verb = "does" if len(NOT_APPLICABLE) == 1 else "do"
+    assert f"{WORDS[len(NOT_APPLICABLE)]} {verb} not apply" in others
 
 
 def test_the_page_counts_the_cases_of_each_source() -> None:

@@ -50,6 +50,7 @@ def test_every_limit_of_the_settings_reaches_the_engine() -> None:
         transaction_operations_max=9,
         transaction_bytes_max=10,
         transaction_timeout_ms=11,
+        resume_max_s=12,
     )
     limits = limits_of(settings)
     assert limits.max_frame_size == 4096
@@ -64,6 +65,7 @@ def test_every_limit_of_the_settings_reaches_the_engine() -> None:
     assert limits.transaction_operations_max == 9
     assert limits.transaction_bytes_max == 10
     assert limits.transaction_timeout_ms == 11
+    assert limits.resume_max_s == 12
     assert limits.login_frame_max == FRAME_BEFORE_OPEN
 
 

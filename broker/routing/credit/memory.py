@@ -38,8 +38,9 @@ class MemoryBudget:
 
     `volatile` and `durable` are messages in queues with their entries: a message that several
     queues hold counts once. `held` are deliveries that consumers have not settled, each with its
-    whole message; they are part of `volatile` and `durable`. `output`, `staged` and `leased` are
-    sampled from time to time; the others are exact.
+    whole message; they are part of `volatile` and `durable`. `termini` are suspended ones, without
+    the messages. `output`, `staged` and `leased` are sampled from time to time; the others are
+    exact.
     """
 
     def __init__(self, limit: i64 = UNBOUNDED) -> None:
@@ -52,6 +53,7 @@ class MemoryBudget:
         self.output: i64 = 0
         self.staged: i64 = 0
         self.leased: i64 = 0
+        self.termini: i64 = 0
         # producers get no more credit
         self.is_short = False
         # messages that are not durable are written to the store
@@ -69,6 +71,7 @@ class MemoryBudget:
             + self.output
             + self.staged
             + self.leased
+            + self.termini
         )
 
     def is_stressed(self) -> bool:

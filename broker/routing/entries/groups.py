@@ -140,6 +140,12 @@ class Groups:
         if entry.message.closes_group:
             group.moves = True
 
+    def adopted(self, group: Group, consumer: i64) -> None:
+        """Let the consumer of that number go on with a group whose held messages it takes over."""
+        if group.owner == NOBODY:
+            group.owner = consumer
+            self._owned.setdefault(int(consumer), {})[group.name] = group
+
     def back(self, entry: QueueEntry, group: Group, *, refused: bool) -> None:
         """Note that `entry` is no longer acquired and waits again, perhaps after a pause.
 

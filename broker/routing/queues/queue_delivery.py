@@ -122,6 +122,12 @@ class QueueDelivery:
             self._groups.taken(entry, entry.group, consumer.number)
         self._state.acquires(entry, consumer)
 
+    def hand_over(self, entry: QueueEntry, consumer: Consumer) -> None:
+        """Let `consumer` hold the acquired `entry`, in place of a consumer that has left."""
+        entry.consumer = consumer
+        if entry.group is not None and self._groups is not None:
+            self._groups.adopted(entry.group, consumer.number)
+
     def returned(self, entry: QueueEntry, *, refused: bool) -> None:
         """Note that `entry` is no longer acquired and waits again, perhaps after a pause.
 

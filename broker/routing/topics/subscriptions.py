@@ -362,6 +362,7 @@ class Subscriptions:
         self._router.unbind(queue)
         del self.of[queue]
         queue.delete(batch)
+        self._router.termini.queue_gone(queue, batch)
 
 
 def as_stored_subscription(subscription: Subscription) -> StoredSubscription:

@@ -54,6 +54,7 @@ HITS: Final = {
     "::test_echoes_are_answered_every_ten_milliseconds_at_most",
     "UNSETTLED_IN_MAX": "amqp/test_session_dispositions.py"
     "::test_a_sender_may_not_leave_everything_unsettled",
+    "UNSETTLED_MAP_MAX": "amqp/test_unsettled_map.py::test_a_map_has_only_so_many_tags",
     "BYTES_PER_TRANSFER": f"{HERE}::test_a_delivery_has_only_so_many_frames",
     "TRANSFERS_PER_DELIVERY_MIN": f"{HERE}::test_a_delivery_has_only_so_many_frames",
     "CONTROLS_AT_ONCE": "links/test_peer.py"
@@ -88,6 +89,8 @@ HITS: Final = {
     "::test_a_transaction_holds_only_so_many_bytes",
     "transaction_timeout_ms": "links/test_coordinator.py"
     "::test_the_time_runs_from_the_first_operation",
+    "resume_max_s": "links/test_kept_source.py"
+    "::test_the_source_of_a_queue_gets_terms_of_a_bounded_time",
     # settings for producers and addresses
     "credit": "links/test_incoming.py::test_more_messages_than_credit_detach",
     "pacing_backlog": f"{HERE}::test_producers_wait_beyond_the_pacing_backlog",
@@ -403,6 +406,7 @@ def test_the_defaults_are_those_of_the_configuration() -> None:
     assert limits.transaction_operations_max == settings.transaction_operations_max == 100_000
     assert limits.transaction_bytes_max == settings.transaction_bytes_max == 64 * 1024 * 1024
     assert limits.transaction_timeout_ms == settings.transaction_timeout_ms == 300_000
+    assert limits.resume_max_s == settings.resume_max_s == 300
 
 
 @pytest.mark.parametrize(

@@ -204,9 +204,9 @@ UNKNOWN = Target(
 REFUSALS = [
     pytest.param(attach_sender(target=UNKNOWN), "amqp:invalid-field", id="another lifetime"),
     pytest.param(
-        attach_receiver(unsettled=b"\xc1\x01\x00", incomplete_unsettled=True),
-        "amqp:not-implemented",
-        id="deliveries to be resumed piece by piece",
+        attach_receiver(unsettled=b"\xc1\x05\x02\xa1\x01t\x40"),
+        "amqp:invalid-field",
+        id="deliveries to be resumed under texts",
     ),
     pytest.param(attach_receiver("closed"), "amqp:not-found", id="receiving from nowhere"),
     pytest.param(attach_sender("closed"), "amqp:not-found", id="sending to nowhere"),

@@ -1,0 +1,499 @@
+"""Core 2.6.13 and 2.7.3: deliveries of a link that was lost, resumed by one of the same name.
+
+Each case asks for a terminus that outlives its link. It does not apply where none is granted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+
+from broker.amqp.decode import take_value
+from broker.amqp.encode import put_binary, put_compound, put_null
+from broker.amqp.outcomes import (
+    ACCEPTED,
+    RELEASED,
+    Accepted,
+    Modified,
+    Received,
+    Rejected,
+    State,
+    TransactionalState,
+)
+from broker.amqp.performatives import RCV_SECOND, SENDER, Attach, Detach, Flow
+from broker.amqp.terminus import CONNECTION_CLOSE, LINK_DETACH, Source, Target
+from broker.amqp.types import Map
+
+from .conversation import Conversation
+from .exchange import check_empty, pass_time, take_all
+from .frames import Disposition, Transfer
+from .harness import case
+from .messages import body_of, message
+from .session import Receiver, Sender, Session
+from .steps import bodies, connected_session, must, put, received, waiting
+from .verdict import NotApplicable
+
+UNKNOWN: Final = b"\xff" * 32
+"""A tag that no broker gives."""
+
+SMALL_FRAME: Final = 512
+MANY_TAGS: Final = 120
+"""A number of deliveries whose tags do not fit into one frame of SMALL_FRAME bytes."""
+
+NOTHING_KEPT: Final = "the broker keeps nothing unsettled of a link that is detached"
+
+
+def unsettled_map(states: dict[bytes, State | None]) -> bytes:
+    """Return the encoded map of these states by their tags."""
+    content = BytesWriter()
+    for tag, state in states.items():
+        put_binary(content, tag)
+        if state is None:
+            put_null(content)
+        else:
+            state.write(content)
+    out = BytesWriter()
+    put_compound(out, 0xC1, content, count=2 * len(states))
+    return out.getvalue()
+
+
+def source_of(peer: Conversation, policy: str = CONNECTION_CLOSE, timeout_s: int = 60) -> Source:
+    """Return a source that outlives its link, and even its connection."""
+    return Source(
+        address=peer.address, expiry_policy=policy, timeout=timeout_s, capabilities=["queue"]
+    )
+
+
+def target_of(peer: Conversation) -> Target:
+    """Return a target that outlives its link, and even its connection."""
+    return Target(
+        address=peer.address, expiry_policy=CONNECTION_CLOSE, timeout=60, capabilities=["queue"]
+    )
+
+
+async def detached(link: Receiver | Sender) -> None:
+    """Detach a link without closing it; NotApplicable if the broker closes it."""
+    if (await link.detach(closed=False)).closed:
+        raise NotApplicable("the broker closes a link that is detached")
+
+
+async def holding(
+    peer: Conversation, count: int, *, source: Source | None = None
+) -> tuple[Receiver, list[Transfer]]:
+    """Return a link that is detached, and the deliveries that it has left unsettled."""
+    session = await connected_session(peer)
+    await put(session, *[b"%d" % number for number in range(count)])
+    receiver = await session.attach_receiver(source=source or source_of(peer))
+    deliveries = await received(receiver, count)
+    await detached(receiver)
+    return receiver, deliveries
+
+
+def tag_of(delivery: Transfer) -> bytes:
+    assert delivery.tag is not None
+    return delivery.tag
+
+
+async def come_back(
+    former: Receiver | Sender,
+    states: dict[bytes, State | None] | None,
+    *,
+    kept: int | None = 1,
+    session: Session | None = None,
+    incomplete: bool = False,
+) -> Receiver | Sender:
+    """Attach a link of the same name again, with a map of these states.
+
+    Raise NotApplicable unless the broker's map has `kept` deliveries at least; None demands no map.
+    """
+    fields: dict[str, object] = {
+        "name": former.name,
+        "source": former.attach.source,
+        "target": former.attach.target,
+        "rcv_settle_mode": former.attach.rcv_settle_mode,
+        "unsettled": None if states is None else unsettled_map(states),
+        "incomplete_unsettled": incomplete,
+    }
+    session = session or former.session
+    again: Receiver | Sender
+    if isinstance(former, Receiver):
+        again = await session.attach_receiver(**fields)
+    else:
+        again = await session.attach_sender(**fields)
+    attach = again.remote_attach
+    assert attach is not None
+    if kept is not None and (attach.unsettled is None or len(tags_in(attach)) < kept):
+        raise NotApplicable(NOTHING_KEPT)
+    return again
+
+
+def tags_in(attach: Attach) -> list[bytes]:
+    """Return the tags in the map of an attach: binaries of up to 255 bytes, each with its state."""
+    if attach.unsettled is None:
+        return []
+    value, _ = take_value(attach.unsettled, 0, len(attach.unsettled))
+    assert isinstance(value, Map)
+    return [key for key, _ in value.pairs if isinstance(key, bytes)]
+
+
+async def receiver_back(
+    former: Receiver, states: dict[bytes, State | None] | None, *, kept: int | None = 1
+) -> Receiver:
+    again = await come_back(former, states, kept=kept)
+    assert isinstance(again, Receiver)
+    return again
+
+
+async def sender_back(
+    former: Sender, states: dict[bytes, State | None] | None, *, kept: int | None = 1
+) -> Sender:
+    again = await come_back(former, states, kept=kept)
+    assert isinstance(again, Sender)
+    return again
+
+
+async def sent(peer: Conversation, *tags: bytes) -> Sender:
+    """Return a link that settles second and is detached; it has sent a message for each tag."""
+    session = await connected_session(peer)
+    sender = await session.attach_sender(target=target_of(peer), rcv_settle_mode=RCV_SECOND)
+    attach = sender.remote_attach
+    assert attach is not None
+    if attach.rcv_settle_mode != RCV_SECOND:
+        raise NotApplicable("the broker does not agree to settle second")
+    await sender.credit(len(tags))
+    for tag in tags:
+        told = await sender.send(message(tag), tag=tag)
+        must(isinstance(told.state, Accepted), "accepted", told)
+        must(not told.settled, "an outcome that waits for our settlement", told)
+    await detached(sender)
+    return sender
+
+
+async def after_all(link: Receiver | Sender, *expected: bytes) -> None:
+    """Close the link; check that these messages are in the queue, in any order."""
+    await link.detach()
+    found = await waiting(link.session, len(expected))
+    must(sorted(found) == sorted(expected), f"{len(expected)} messages: {expected!r}", found)
+
+
+# -- the broker sends
+
+
+@case("core", "2.6.13", "A delivery that both ends hold unsettled is resumed under its tag.")
+async def known_delivery_is_resumed_under_its_tag(peer: Conversation) -> None:
+    former, (delivery,) = await holding(peer, 1)
+    again = await receiver_back(former, {tag_of(delivery): None})
+    (resumed,) = await received(again, 1)
+    must(resumed.resume and resumed.tag == delivery.tag, "the delivery resumed", resumed)
+    must(not resumed.settled, "unsettled", resumed)
+    again.settle(resumed)
+    await after_all(again)
+
+
+@case("core", "2.6.13", "A delivery that the client's complete map lacks comes anew.")
+async def delivery_that_the_map_lacks_comes_anew(peer: Conversation) -> None:
+    former, deliveries = await holding(peer, 2)
+    again = await receiver_back(former, {tag_of(deliveries[1]): None}, kept=2)
+    first, second = await received(again, 2)
+    must(first.resume and first.tag == deliveries[1].tag, "the known one resumed", first)
+    must(not second.resume and body_of(second.payload) == b"0", "the other one anew", second)
+
+
+@case("core", "2.6.13", "A delivery that the client's map has accepted is settled, not resent.")
+async def accepted_in_the_map_is_settled(peer: Conversation) -> None:
+    former, (delivery,) = await holding(peer, 1)
+    again = await receiver_back(former, {tag_of(delivery): ACCEPTED})
+    await settled_without_payload(again, tag_of(delivery))
+    await after_all(again)
+
+
+@case("core", "2.6.13", "A delivery that the client's map has released is there for others.")
+async def released_in_the_map_returns(peer: Conversation) -> None:
+    former, (delivery,) = await holding(peer, 1)
+    again = await receiver_back(former, {tag_of(delivery): RELEASED})
+    await after_all(again, b"0")
+
+
+@case("core", "2.6.13", "A delivery that the client's map has rejected leaves its queue.")
+async def rejected_in_the_map_is_gone(peer: Conversation) -> None:
+    former, (delivery,) = await holding(peer, 1)
+    again = await receiver_back(former, {tag_of(delivery): Rejected()})
+    await after_all(again)
+
+
+@case("core", "2.6.13", "A delivery that failed by the client's map returns, and counts.")
+async def modified_in_the_map_returns(peer: Conversation) -> None:
+    former, (delivery,) = await holding(peer, 1)
+    again = await receiver_back(former, {tag_of(delivery): Modified(delivery_failed=True)})
+    await after_all(again, b"0")
+
+
+@case("core", "2.6.13", "A delivery of which the client has a part is aborted, or goes on there.")
+async def part_of_a_delivery_is_aborted_or_goes_on(peer: Conversation) -> None:
+    former, (delivery,) = await holding(peer, 1)
+    part = Received(section_number=0, section_offset=0)
+    again = await receiver_back(former, {tag_of(delivery): part})
+    again.grant(2)
+    first = await peer.expect(Transfer, handle=again.remote_handle)
+    must(first.resume and first.tag == delivery.tag, "the delivery resumed", first)
+    if first.aborted:
+        first = await again.receive()
+        must(not first.resume and body_of(first.payload) == b"0", "the message anew", first)
+    again.settle(first)
+    await after_all(again)
+
+
+@case("core", "2.6.13", "A state within a transaction is no outcome: the delivery is resumed.")
+async def transactional_state_in_the_map_is_no_outcome(peer: Conversation) -> None:
+    former, (delivery,) = await holding(peer, 1)
+    state = TransactionalState(txn_id=b"unknown", outcome=ACCEPTED)
+    again = await receiver_back(former, {tag_of(delivery): state})
+    (resumed,) = await received(again, 1)
+    must(resumed.resume and resumed.tag == delivery.tag, "the delivery resumed", resumed)
+
+
+@case("core", "2.6.13", "What only the client's map has is not in the broker's, and not sent.")
+async def delivery_of_the_client_alone_is_ignored(peer: Conversation) -> None:
+    former, (delivery,) = await holding(peer, 1)
+    again = await receiver_back(former, {UNKNOWN: None, tag_of(delivery): None})
+    assert again.remote_attach is not None
+    tags = tags_in(again.remote_attach)
+    must(UNKNOWN not in tags, "a map without that tag", tags)
+    again.grant(5)
+    must((await again.receive()).tag == delivery.tag, "the known delivery", "another")
+    await peer.expect_nothing()
+
+
+@case("core", "2.6.13", "Without a map of the client's, all that it held is there in its order.")
+async def without_a_map_everything_returns_in_order(peer: Conversation) -> None:
+    former, _ = await holding(peer, 3)
+    again = await receiver_back(former, None, kept=None)
+    found = await received(again, 3)
+    must(bodies(found) == [b"0", b"1", b"2"], "all in order", bodies(found))
+    must(not any(each.resume for each in found), "new deliveries", found)
+
+
+@case("core", "2.7.3", "A client whose map was incomplete gets no new delivery.")
+async def nothing_new_after_an_incomplete_map(peer: Conversation) -> None:
+    former, deliveries = await holding(peer, 2)
+    session = former.session
+    await put(session, b"new")
+    again = await come_back(former, {tag_of(deliveries[0]): None}, kept=2, incomplete=True)
+    assert isinstance(again, Receiver)
+    again.grant(5)
+    first = await again.receive()
+    must(first.resume and first.tag == deliveries[0].tag, "the listed delivery", first)
+    await peer.expect_nothing()
+    await detached(again)
+    states: dict[bytes, State | None] = {tag_of(each): None for each in deliveries}
+    complete = await receiver_back(again, states, kept=2)
+    found = await received(complete, 3)
+    must([each.resume for each in found] == [True, True, False], "two resumed, one new", found)
+
+
+@case("core", "2.7.3", "A map that does not fit into a frame of the client's is incomplete.")
+async def map_beyond_a_frame_is_incomplete(peer: Conversation) -> None:
+    await peer.open(max_frame_size=SMALL_FRAME)
+    session = await peer.begin()
+    await put(session, *[b"%d" % number for number in range(MANY_TAGS)])
+    receiver = await session.attach_receiver(source=source_of(peer))
+    deliveries = await received(receiver, MANY_TAGS)
+    await detached(receiver)
+    await put(session, b"new")
+    listed: dict[bytes, State | None] = {tag_of(each): ACCEPTED for each in deliveries[:20]}
+    again = await receiver_back(receiver, listed)
+    attach = again.remote_attach
+    assert attach is not None
+    must(attach.incomplete_unsettled, "incomplete-unsettled", "a complete map")
+    again.grant(MANY_TAGS)
+    settled = [await peer.expect(Transfer, handle=again.remote_handle) for _ in listed]
+    must(all(each.resume for each in settled), "resumed deliveries alone", settled)
+
+
+@case("core", "2.6.13", "What is unsettled stays with a link that may come back.")
+async def unsettled_deliveries_wait_for_their_link(peer: Conversation) -> None:
+    former, (delivery,) = await holding(peer, 1)
+    other = await former.session.attach_receiver(name=peer.name("other"))
+    await check_empty(other)
+    await receiver_back(former, {tag_of(delivery): None})
+
+
+@case("core", "3.5.6", "What is unsettled returns when the time of its source is over.")
+async def unsettled_deliveries_wait_for_a_time(peer: Conversation) -> None:
+    source = source_of(peer, LINK_DETACH, 1)
+    former, _ = await holding(peer, 1, source=source)
+    granted = former.remote_attach
+    assert granted is not None
+    assert granted.source is not None
+    if (granted.source.expiry_policy, granted.source.timeout) != (LINK_DETACH, 1):
+        raise NotApplicable(f"the source lasts by {granted.source.expiry_policy}")
+    await pass_time(peer, 1500)
+    found = await waiting(former.session, 1)
+    must(found == [b"0"], "the message", found)
+
+
+@case("core", "2.6.13", "A lost connection leaves its deliveries to the next one.")
+async def deliveries_of_a_lost_connection_are_resumed(peer: Conversation) -> None:
+    async with peer.another() as first:
+        opened = peer.our_open()
+        await first.open(container_id=opened.container_id)
+        session = await first.begin()
+        await put(session, b"0")
+        source = source_of(first)
+        receiver = await session.attach_receiver(name=peer.name("lost"), source=source)
+        (delivery,) = await received(receiver, 1)
+        first.send_eof()
+        await first.expect_eof()
+    await peer.open(container_id=opened.container_id)
+    session = await peer.begin()
+    again = await come_back(receiver, {tag_of(delivery): None}, session=session)
+    assert isinstance(again, Receiver)
+    (resumed,) = await received(again, 1)
+    must(resumed.resume and resumed.tag == delivery.tag, "the delivery resumed", resumed)
+    again.settle(resumed)
+    await after_all(again)
+
+
+@case("core", "2.6.13", "A link that is stolen leaves its unsettled deliveries to the other one.")
+async def stolen_link_leaves_its_deliveries(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    await put(session, b"0")
+    receiver = await session.attach_receiver(source=source_of(peer))
+    (delivery,) = await received(receiver, 1)
+    other = await peer.begin(1)
+    fields: dict[str, object] = {
+        "name": receiver.name,
+        "source": receiver.attach.source,
+        "unsettled": unsettled_map({tag_of(delivery): None}),
+    }
+    again = other.new_receiver(**fields)
+    while again.remote_attach is None:
+        await peer.receive()
+    if again.remote_attach.source is None or not tags_in(again.remote_attach):
+        raise NotApplicable(NOTHING_KEPT)
+    again.grant(1)
+    resumed = await peer.expect_until(Transfer)
+    must(resumed.resume and resumed.tag == delivery.tag, "the delivery resumed", resumed)
+
+
+@case("core", "2.6.6", "A closing detach ends the source with all that is unsettled.")
+async def closed_link_resumes_nothing(peer: Conversation) -> None:
+    session = await connected_session(peer)
+    await put(session, b"0")
+    receiver = await session.attach_receiver(source=source_of(peer))
+    (delivery,) = await received(receiver, 1)
+    await receiver.detach()
+    again = await receiver_back(receiver, {tag_of(delivery): None}, kept=None)
+    assert again.remote_attach is not None
+    must(not tags_in(again.remote_attach), "no unsettled delivery", "one")
+    (anew,) = await received(again, 1)
+    must(not anew.resume, "a new delivery", anew)
+
+
+async def settled_without_payload(link: Receiver, tag: bytes) -> None:
+    """Check that the broker settles the delivery of that tag, and sends none of its message."""
+    link.grant(1)
+    came = await link.receive()
+    must(came.tag == tag and came.resume, "the delivery resumed", came)
+    must(came.settled is True and came.payload == b"", "settled, without a payload", came)
+
+
+# -- the broker receives
+
+
+@case("core", "2.6.13", "A delivery that the broker has is not taken again, but answered again.")
+async def resumed_delivery_is_answered_again(peer: Conversation) -> None:
+    former = await sent(peer, b"one")
+    again = await sender_back(former, {b"one": None})
+    told = await again.send(message(b"one"), tag=b"one", resume=True)
+    must(isinstance(told.state, Accepted), "the outcome again", told)
+    again.session.send(Disposition(role=SENDER, first=told.first, settled=True, state=ACCEPTED))
+    await after_all(again, b"one")
+
+
+@case("core", "2.6.13", "A resumed delivery in several frames is not taken again, either.")
+async def resumed_delivery_in_frames_is_answered_again(peer: Conversation) -> None:
+    former = await sent(peer, b"one")
+    again = await sender_back(former, {b"one": None})
+    await again.credit()
+    payload = message(b"one")
+    delivery_id = again.transfer(payload[:5], tag=b"one", resume=True, more=True)
+    again.go_on(payload[5:])
+    told = await again.settled(delivery_id)
+    must(isinstance(told.state, Accepted), "the outcome again", told)
+    await after_all(again, b"one")
+
+
+@case("core", "2.6.13", "A delivery that the client settles as it resumes it is over.")
+async def settled_as_it_is_resumed(peer: Conversation) -> None:
+    former = await sent(peer, b"one", b"two")
+    again = await sender_back(former, {b"one": ACCEPTED, b"two": None}, kept=2)
+    await again.credit()
+    again.transfer(tag=b"one", resume=True, settled=True, state=ACCEPTED)
+    await peer.expect_nothing(but=(Flow, Disposition))
+    await detached(again)
+    third = await sender_back(again, {b"two": None})
+    assert third.remote_attach is not None
+    tags = tags_in(third.remote_attach)
+    must(tags == [b"two"], "the other delivery alone", tags)
+    await after_all(third, b"one", b"two")
+
+
+@case("core", "2.6.13", "What the client's complete map lacks is settled: its tag is free.")
+async def tag_that_the_map_lacks_is_free(peer: Conversation) -> None:
+    former = await sent(peer, b"one", b"two")
+    again = await sender_back(former, {b"two": None})
+    told = await again.send(message(b"new"), tag=b"one")
+    must(isinstance(told.state, Accepted), "accepted", told)
+    await after_all(again, b"one", b"two", b"new")
+
+
+@case("core", "2.7.3", "What an incomplete map of the client's lacks is not settled by that.")
+async def incomplete_map_of_a_sender_settles_nothing(peer: Conversation) -> None:
+    former = await sent(peer, b"one", b"two")
+    again = await come_back(former, {b"two": None}, kept=2, incomplete=True)
+    await after_all(again, b"one", b"two")
+
+
+@case("core", "2.6.13", "Without a map of the client's, the broker holds nothing of it unsettled.")
+async def without_a_map_outcomes_are_forgotten(peer: Conversation) -> None:
+    former = await sent(peer, b"one")
+    again = await sender_back(former, None, kept=None)
+    told = await again.send(message(b"new"), tag=b"one")
+    must(isinstance(told.state, Accepted), "accepted", told)
+    await after_all(again, b"one", b"new")
+
+
+@case("core", "2.7.5", "A resumed delivery that is aborted is given up: its tag is free.")
+async def resumed_delivery_may_be_aborted(peer: Conversation) -> None:
+    former = await sent(peer, b"one")
+    again = await sender_back(former, {b"one": None})
+    await again.credit(2)
+    again.transfer(tag=b"one", resume=True, aborted=True)
+    told = await again.send(message(b"new"), tag=b"one")
+    must(isinstance(told.state, Accepted), "accepted", told)
+    await after_all(again, b"one", b"new")
+
+
+@case("core", "2.6.12", "A tag of a delivery that its sender has not settled names no other one.")
+async def tag_of_a_kept_delivery_is_not_taken_for_another(peer: Conversation) -> None:
+    former = await sent(peer, b"one")
+    again = await sender_back(former, {b"one": None})
+    await again.credit()
+    again.transfer(message(b"new"), tag=b"one")
+    came = (await peer.receive()).body
+    while isinstance(came, Flow):
+        came = (await peer.receive()).body
+    refused = isinstance(came, Detach) and came.error is not None
+    must(refused or isinstance(came, Disposition), "an error, or an outcome", came)
+
+
+@case("core", "2.6.13", "What is unsettled of a lost receiver reaches another after its close.")
+async def nothing_is_lost_with_a_link_that_is_closed_later(peer: Conversation) -> None:
+    former, deliveries = await holding(peer, 3)
+    states: dict[bytes, State | None] = {tag_of(each): None for each in deliveries}
+    again = await receiver_back(former, states, kept=3)
+    await again.detach()
+    left = await take_all(await former.session.attach_receiver(name=peer.name("last")))
+    must(left == [b"0", b"1", b"2"], "all messages in order", left)

@@ -1,0 +1,59 @@
+"""A client whose link is detached with unsettled deliveries, and comes back (core 2.6.13)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.amqp.outcomes import Modified, Received, State
+from broker.amqp.performatives import Attach, Detach
+from broker.amqp.terminus import CONNECTION_CLOSE, Source
+from tests.support.broker import Broker, Client
+from tests.support.unsettled_maps import unsettled_map
+
+LASTING: Final = Source(address="q", expiry_policy=CONNECTION_CLOSE, timeout=60)
+PART: Final = Received(section_number=1, section_offset=2)
+FAILED: Final = Modified(delivery_failed=True)
+
+
+def holding(count: int = 3, *, source: Source = LASTING, broker: Broker | None = None) -> Client:
+    """Return a client that holds `count` messages of `q` unsettled, by a link at handle 0."""
+    broker = broker or Broker()
+    broker.fill(count=count)
+    client = broker.session()
+    client.attach_receiver(source=source, credit=count)
+    client.expect_deliveries(*[b"%d" % number for number in range(count)])
+    return client
+
+
+def tags_of(count: int) -> list[bytes]:
+    """Return the tags of the first messages of a queue, all of priority 4."""
+    return [int(number * 10 + 4).to_bytes(8, "big") for number in range(count)]
+
+
+def counts(client: Client) -> tuple[int, int]:
+    queue = client.broker.queue()
+    return int(queue.backlogs.waiting), int(queue.state.acquired)
+
+
+def suspended(client: Client) -> int:
+    return client.broker.router.termini.count()
+
+
+def come_back(
+    client: Client,
+    states: dict[bytes, State | None] | None,
+    *,
+    credit: int = 10,
+    source: Source = LASTING,
+    incomplete: bool = False,
+) -> Attach:
+    encoded = None if states is None else unsettled_map(states)
+    return client.attach_receiver(
+        source=source, credit=credit, unsettled=encoded, incomplete_unsettled=incomplete
+    )
+
+
+def resting(client: Client) -> None:
+    """Detach the link of `client` without closing it, and check the answer."""
+    client.send(Detach(handle=0))
+    assert not client.expect_last(Detach).closed

@@ -1,0 +1,44 @@
+"""Unsettled maps of attaches, as clients write and read them (core 2.7.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from librt.strings import BytesWriter
+
+from broker.amqp.encode import put_binary, put_compound, put_null
+from broker.amqp.outcomes import ACCEPTED, DeliveryState, Modified, Rejected, Released, State
+from broker.amqp.performatives import Attach
+from broker.amqp.unsettled_map import read_unsettled_map
+
+EMPTY: Final = b"\xc1\x01\x00"
+
+
+def unsettled_map(states: Mapping[bytes, State | None]) -> bytes:
+    """Return the encoded map of these states by their tags."""
+    content = BytesWriter()
+    for tag, state in states.items():
+        put_binary(content, tag)
+        if state is None:
+            put_null(content)
+        else:
+            state.write(content)
+    out = BytesWriter()
+    put_compound(out, 0xC1, content, count=2 * len(states))
+    return out.getvalue()
+
+
+def told(attach: Attach) -> dict[bytes, str | None] | None:
+    """Return the states in the map of `attach` by their tags, each as its name, if it has one."""
+    states = read_unsettled_map(attach.unsettled)
+    return None if states is None else {tag: name_of(state) for tag, state in states.items()}
+
+
+def name_of(state: DeliveryState | None) -> str | None:
+    """Return the name of a state, None for null."""
+    if state is ACCEPTED:
+        return "accepted"
+    if isinstance(state, Rejected | Released | Modified):
+        return type(state).__name__.lower()
+    return None if state is None else type(state).__name__.lower()
