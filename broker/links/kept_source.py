@@ -23,12 +23,13 @@ from broker.amqp.unsettled_map import PeerStates, UnsettledStates
 from broker.journal import Waiter
 from broker.links.credited_consumer import CreditedConsumer, tag_of
 from broker.links.ending import ending_of
+from broker.links.late_outcomes import LateOutcomes
 from broker.links.outcome import abandonment, cause_of, disposal
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.queues.queue import Queue
 from broker.routing.termini.kept_deliveries import DecisionListener, KeptDeliveries, KeptDelivery
 from broker.routing.termini.suspended import SuspendedTerminus, TerminusKey
-from broker.routing.topics.lifetime import ExpiryPolicy
+from broker.routing.topics.lifetime import Ending, ExpiryPolicy
 
 if TYPE_CHECKING:
     from broker.links.outgoing import ConsumerEndpoint
@@ -112,6 +113,7 @@ class KeptSource(DecisionListener):
             return None
         self._theirs = theirs
         kept = self._kept = former.deliveries
+        kept.leave_session()
         kept.listener = self
         states = kept.states()
         for delivery in kept.all():
@@ -225,6 +227,7 @@ class KeptSource(DecisionListener):
         if ends_terminus(self._link, closed=closed):
             kept.give_up(wanted, batch, cause=cause)
             return unsettled if retirements is None else retirements.without(unsettled)
+        ended = unsettled
         if retirements is not None:
             unsettled = retirements.without(unsettled, kept)
         for delivery in unsettled:
@@ -233,6 +236,8 @@ class KeptSource(DecisionListener):
         if kept.count() > 0:
             feed = self._feed
             kept.put_in_place(feed.number, feed.failures, feed.label())
+            if ending_of(self._link, closed=closed) is Ending.LINK_DETACHED:
+                LateOutcomes(self._peer, self._link.session, kept, default).begin(ended)
             self._suspend(kept, closed=closed)
         return []
 

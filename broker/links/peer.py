@@ -31,6 +31,7 @@ from broker.links.coordinator import LinkCoordinator
 from broker.links.dynamic import DynamicNodes
 from broker.links.ending import ending_of_connection
 from broker.links.incoming import ProducerEndpoint
+from broker.links.late_outcomes import LateOutcomes
 from broker.links.lookup import Lookup
 from broker.links.outgoing import ConsumerEndpoint
 from broker.links.peer_timers import ConnectionTimer, DeferredOutput, InputPause
@@ -67,7 +68,8 @@ class Peer(ConnectionOwner):
     host that it believes to be connected to. `quota` are the rates of its user, None without any.
     `blocked_since_ms` is when its socket stopped taking output, NO_DEADLINE while it takes output.
     `replies` are the queues in which the broker's responses wait for it, by reply-to address.
-    `transactions` are those that it has declared and not discharged.
+    `transactions` are those that it has declared and not discharged. `late_outcomes` are of links
+    that it has detached, and whose deliveries it may still settle.
     `relay_rights` remembers to which addresses it may send through the anonymous relay.
     """
 
@@ -87,6 +89,7 @@ class Peer(ConnectionOwner):
         self.replies: Final[dict[str, Queue]] = {}
         self.transactions: Final = Transactions(container)
         self.dynamic: Final = DynamicNodes(self.id, container.router)
+        self.late_outcomes: Final[dict[LateOutcomes, None]] = {}
         self.blocked_since_ms: i64 = NO_DEADLINE
         self._transport: Transport | None = transport
         self._withheld: i64 = 0
@@ -450,11 +453,16 @@ class Peer(ConnectionOwner):
 
     def session_ended(self, session: Session) -> None:
         container = self.container
+        for late in list(self.late_outcomes):
+            if late.session is session:
+                late.session_ended()
         container.router.expiries.session_ended(self.id, session.channel, container.journal.batch)
 
     def sessions_dropped(self) -> None:
         router, batch = self.container.router, self.container.journal.batch
         self.dynamic.connection_ended()
+        for late in list(self.late_outcomes):
+            late.session_ended()
         router.connection_ended(self.id, ending_of_connection(self.connection), batch)
 
     def ended(self) -> None:

@@ -319,6 +319,16 @@ async def unsettled_deliveries_wait_for_their_link(peer: Conversation) -> None:
     await receiver_back(former, {tag_of(delivery): None})
 
 
+@case("core", "2.6.13", "An outcome that comes behind a detach counts while its source is there.")
+async def outcome_behind_a_detach_counts(peer: Conversation) -> None:
+    former, (delivery,) = await holding(peer, 1)
+    former.settle(delivery)
+    again = await receiver_back(former, {}, kept=None)
+    assert again.remote_attach is not None
+    must(not tags_in(again.remote_attach), "no unsettled delivery", "one")
+    await after_all(again)
+
+
 @case("core", "3.5.6", "What is unsettled returns when the time of its source is over.")
 async def unsettled_deliveries_wait_for_a_time(peer: Conversation) -> None:
     source = source_of(peer, LINK_DETACH, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64, mypyc_attr, trait
 
 from broker.amqp.outcomes import Outcome
 from broker.routing.credit.memory import ENTRY_BYTES
@@ -79,17 +79,32 @@ class DecisionListener:
         """Go on with `delivery`, whose transaction has ended."""
 
 
+@trait
+class SessionEnd:
+    """The session of a link that is detached: it may still bring outcomes of kept deliveries."""
+
+    @abstractmethod
+    def over(self, entry: QueueEntry) -> None:
+        """Expect no outcome of `entry` any more: its transaction has one."""
+
+    @abstractmethod
+    def withdrawn(self) -> None:
+        """Expect no outcomes any more: a link has resumed the deliveries, or their time is over."""
+
+
 @final
 class KeptDeliveries(RetirementListener):
     """The deliveries of one source, by their tags, in the order in which they were sent.
 
     `bytes` is what they take in memory, with their messages. `listener` is the link that has
-    resumed the terminus, None while it is suspended.
+    resumed the terminus, None while it is suspended. `session_end` is the session in which outcomes
+    may still come, None once that has ended or a link has resumed the terminus.
     """
 
     def __init__(self) -> None:
         self.bytes: i64 = 0
         self.listener: DecisionListener | None = None
+        self.session_end: SessionEnd | None = None
         self._by_tag: Final[dict[bytes, KeptDelivery]] = {}
         self._retired: Final[dict[QueueEntry, KeptDelivery]] = {}
 
@@ -107,10 +122,37 @@ class KeptDeliveries(RetirementListener):
         if entry is not None:
             entry.sent_to = None
             self.bytes += ENTRY_BYTES + i64(len(entry.message.encoded))
-        if entry is not None and within is not None:
+        self._by_tag[delivery.tag] = delivery
+        if within is not None:
+            self.retire(delivery, within)
+
+    def retire(self, delivery: KeptDelivery, within: Transaction) -> None:
+        """Hear of the end of the transaction, in which `delivery` has its outcome."""
+        entry = delivery.entry
+        if entry is not None:
+            delivery.within = within
             self._retired[entry] = delivery
             within.hand_over(entry, self)
-        self._by_tag[delivery.tag] = delivery
+
+    def withdraw(self, delivery: KeptDelivery) -> None:
+        """Withdraw the outcome of `delivery` within a transaction, if it has one."""
+        entry, within = delivery.entry, delivery.within
+        if entry is not None and within is not None:
+            del self._retired[entry]
+            within.withdraw(entry)
+            delivery.within = None
+            delivery.wanted = None
+
+    def find(self, tag: bytes) -> KeptDelivery | None:
+        """Return the delivery of that tag, None if there is none."""
+        return self._by_tag.get(tag)
+
+    def leave_session(self) -> None:
+        """Take no more outcomes from the session of the link that was detached. Idempotent."""
+        session_end = self.session_end
+        self.session_end = None
+        if session_end is not None:
+            session_end.withdrawn()
 
     def remove(self, delivery: KeptDelivery) -> None:
         """Keep a delivery no more: it is over, or a link goes on with it."""
@@ -144,6 +186,7 @@ class KeptDeliveries(RetirementListener):
 
     def give_up(self, disposal: Disposal, batch: Batch, *, cause: Cause) -> None:
         """End all deliveries as `disposal` says; those retired in a transaction stay with it."""
+        self.leave_session()
         for delivery in self.all():
             self.give_up_one(delivery, disposal, batch, cause=cause)
 
@@ -166,6 +209,8 @@ class KeptDeliveries(RetirementListener):
         delivery = self._retired.pop(entry)
         assert delivery.wanted is not None
         self.end(delivery, delivery.wanted)
+        if self.session_end is not None:
+            self.session_end.over(entry)
         self._decided(delivery)
 
     def rolled_back(self, entry: QueueEntry) -> None:
