@@ -237,7 +237,8 @@ class KeptSource(DecisionListener):
             feed = self._feed
             kept.put_in_place(feed.number, feed.failures, feed.label())
             if ending_of(self._link, closed=closed) is Ending.LINK_DETACHED:
-                LateOutcomes(self._peer, self._link.session, kept, default).begin(ended)
+                session = self._link.session
+                LateOutcomes(self._peer, session, kept=kept, default_outcome=default).begin(ended)
             self._suspend(kept, closed=closed)
         return []
 

@@ -37,7 +37,12 @@ class LateOutcomes(OutgoingOwner, SessionEnd):
     """The owner, in its session, of the deliveries that `kept` has of a link that is detached."""
 
     def __init__(
-        self, peer: Peer, session: Session, kept: KeptDeliveries, default_outcome: Outcome | None
+        self,
+        peer: Peer,
+        session: Session,
+        *,
+        kept: KeptDeliveries,
+        default_outcome: Outcome | None,
     ) -> None:
         self._peer: Final = peer
         self.session: Final = session
