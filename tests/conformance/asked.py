@@ -55,7 +55,7 @@ class Asked:
     url: Annotated[
         str | None,
         typer.Argument(
-            metavar="[URL]",
+            metavar="URL",
             help="The broker, amqp://USER:PASSWORD@HOST:PORT, amqps://…, ws://… or wss://….",
             show_default=False,
         ),
@@ -96,7 +96,7 @@ class Asked:
     known: Annotated[
         Path | None,
         typer.Option(
-            help="A TOML file of expected failures: [failures], and a line NAME = 'REASON' for"
+            help="A TOML file of expected failures: \\[failures], and a line NAME = 'REASON' for"
             " each case.",
             show_default=False,
         ),

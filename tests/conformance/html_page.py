@@ -60,7 +60,7 @@ class HtmlPage:
         SubElement(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
         SubElement(head, "title").text = title
         SubElement(head, "style").text = STYLE
-        self.body: Final = SubElement(self._page, "body")
+        self.body: Final = SubElement(SubElement(self._page, "body"), "main")
         SubElement(self.body, "h1").text = title
 
     def facts(self, *lines: str) -> None:
@@ -123,7 +123,7 @@ class HtmlPage:
             return
         details = SubElement(place, "details", {"data-frames": str(len(self._frames))})
         SubElement(details, "summary").text = words
-        SubElement(details, "pre")
+        SubElement(details, "pre", tabindex="0")  # a keyboard scrolls it
         self._frames.append(lines)
 
     def write(self, file: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -21,7 +22,7 @@ from tests.conformance.verdict import Kind, Verdict
 from tests.interop.conftest import not_available
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 HOSTILE: Final = "</script><script>document.title='taken'</script>&\x00"
 
@@ -214,30 +215,42 @@ def test_the_page_of_600_cases_is_small(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").stat().st_size < BYTES_MAX
 
 
-@pytest.mark.slow
-def test_the_page_in_a_browser(tmp_path: Path) -> None:
-    """Opened from the disk; a broker's text is no script, frames come when they are opened."""
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Yield Debian's browser, or skip with the reason."""
     program = shutil.which("chromium")
     if program is None:
         not_available("chromium is not installed: no test in a browser")
     playwright = pytest.importorskip("playwright.sync_api")
-    write_html(REPORT, tmp_path / "report.html")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        page = browser.new_page()
-        complaints: list[str] = []
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto((tmp_path / "report.html").as_uri())
-        check_filters(page)
-        page.select_option("select[name=verdict]", "")
-        row = page.locator("tr", has_text="The rule two is kept.")
-        assert row.locator("pre").text_content() == ""
-        row.locator("summary").click()
-        row.locator("pre").filter(has_text="← <two>").wait_for()
-        assert page.title() == "AMQP 1.0 conformance of Example 1.2"
-        assert complaints == []
+        yield browser
         browser.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_in_a_browser(
+    tmp_path: Path, chromium: Browser, theme: Literal["light", "dark"]
+) -> None:
+    """Opened from the disk; a broker's text is no script, frames come when they are opened."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    write_html(REPORT, tmp_path / "report.html")
+    page = chromium.new_page(color_scheme=theme)
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto((tmp_path / "report.html").as_uri())
+    check_filters(page)
+    page.select_option("select[name=verdict]", "")
+    row = page.locator("tr", has_text="The rule two is kept.")
+    assert row.locator("pre").text_content() == ""
+    row.locator("summary").click()
+    row.locator("pre").filter(has_text="← <two>").wait_for()
+    assert page.title() == "AMQP 1.0 conformance of Example 1.2"
+    assert [each["id"] for each in axe.run(page).response["violations"]] == []
+    assert complaints == []
+    page.close()
 
 
 def check_filters(page: Page) -> None:
