@@ -255,6 +255,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/queued.py": "tests/interop/test_command_line_management.py",
     "broker/cli/tokens.py": "tests/interop/test_command_line_http.py",
     "broker/cli/leases.py": "tests/interop/test_command_line_leases.py",
+    "broker/cli/suspended_links.py": "tests/interop/test_command_line_suspended_links.py",
     "broker/cli/wire.py": "tests/unit/cli/test_healthcheck.py",
     "broker/cli/nodes.py": "tests/interop/test_command_line_management.py",
     "broker/cli/messages.py": "tests/interop/test_command_line.py",

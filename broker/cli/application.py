@@ -42,6 +42,7 @@ COMMANDS: Final[Mapping[str, CommandPlace]] = {
     "node": CommandPlace("broker.cli.nodes:nodes"),
     "connection": CommandPlace("broker.cli.connections:connections"),
     "message": CommandPlace("broker.cli.queued:queued"),
+    "suspended-link": CommandPlace("broker.cli.suspended_links:suspended_links"),
     "transaction": CommandPlace("broker.cli.transactions:transactions"),
     "subscription": CommandPlace("broker.cli.subscriptions:subscriptions"),
     "lease": CommandPlace("broker.cli.leases:leases"),

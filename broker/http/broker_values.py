@@ -151,6 +151,7 @@ def gauges(totals: BrokerTotals, container: Container) -> Values:
         "quota_held_links": {(): totals.held_links()},
         "transactions_open": {(): totals.transactions},
         "leases": {(): len(router.leases.named)},
+        "suspended_links": {(): router.termini.count()},
     }
 
 
@@ -166,6 +167,7 @@ def machine(container: Container, store: Store, started_s: float) -> Values:
         "output": memory.output,
         "staged": memory.staged,
         "leased": memory.leased,
+        "termini": memory.termini,
     }
     build = (__version__, platform.python_version(), build_kind())
     return {

@@ -161,6 +161,7 @@ BROKER: Final = (
     Metric("quota_held_links", GAUGE, "Senders that wait for the rates of their user"),
     Metric("transactions_open", GAUGE, "Transactions that are neither committed nor rolled back"),
     Metric("leases", GAUGE, "Leases"),
+    Metric("suspended_links", GAUGE, "Links that have ended, and whose deliveries may be resumed"),
     Metric("store_bytes", GAUGE, "Size of the store's files; absent if it is not known"),
     Metric(
         "store_free_bytes", GAUGE, "Bytes that can be written to the store; absent if not known"

@@ -59,6 +59,7 @@ from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscription_definitions import SubscriptionDefinitions
 from broker.management.subscriptions import SubscriptionEntities
+from broker.management.suspended_links import SuspendedLinks
 from broker.management.tokens import TokenEntity
 from broker.management.transactions import TransactionEntity
 from broker.management.user_definitions import UserDefinitions
@@ -138,7 +139,7 @@ class Management(Service):
             *(Connections(container), Links(container), TransactionEntity(container)),
             Messages(router, journal),
             SubscriptionEntities(router, journal),
-            LeaseEntity(router, journal),
+            *(LeaseEntity(router, journal), SuspendedLinks(router, journal)),
         ]
         if store is not None and spawn is not None:
             entities += _entities_of_store(container, store, spawn)

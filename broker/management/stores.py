@@ -44,6 +44,7 @@ class StoreRecord(EntityRecord):
     memory_unfinished: int
     memory_output: int
     memory_staged: int
+    memory_termini: int
     ballast_bytes: int
     ballast_missing_bytes: int
     ballast_releases: int
@@ -117,6 +118,7 @@ class Stores(Entity):
             memory_unfinished=memory.unfinished,
             memory_output=memory.output,
             memory_staged=memory.staged,
+            memory_termini=memory.termini,
             ballast_bytes=facts.ballast_bytes,
             ballast_missing_bytes=facts.ballast_missing_bytes,
             ballast_releases=facts.ballast_releases,

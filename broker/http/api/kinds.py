@@ -16,6 +16,7 @@ from broker.management.nodes import NodeRecord
 from broker.management.roles import ROLE, RoleRecord
 from broker.management.sinks import SINK, SinkRecord
 from broker.management.subscriptions import SUBSCRIPTION, SubscriptionRecord
+from broker.management.suspended_links import SUSPENDED_LINK, SuspendedLinkRecord
 from broker.management.tokens import TOKEN, TokenRecord
 from broker.management.transactions import TRANSACTION, TransactionRecord
 from broker.management.users import USER, UserRecord
@@ -94,6 +95,14 @@ LINKS: Final = ResourceKind(
         text("address", "the address of the node"),
         flag("stalled", "whether the client has not settled a delivery for 60 s"),
     ),
+)
+SUSPENDED_LINKS: Final = ResourceKind(
+    path="/suspended-links",
+    type=SUSPENDED_LINK,
+    part="connections",
+    record=SuspendedLinkRecord,
+    noun="suspended link",
+    by="identity",
 )
 TRANSACTIONS: Final = ResourceKind(
     path="/transactions",

@@ -20,6 +20,7 @@ from broker.http.api.kinds import (
     RULES,
     SINKS,
     SUBSCRIPTIONS,
+    SUSPENDED_LINKS,
     TOKENS,
     TOPICS,
     TRANSACTIONS,
@@ -139,6 +140,9 @@ def _connections() -> list[Endpoint]:
             "DELETE", "Close a connection", (text("reason", "what its client is told"),)
         ),
         LINKS.listing(),
+        SUSPENDED_LINKS.listing(),
+        SUSPENDED_LINKS.reading(),
+        SUSPENDED_LINKS.removal("END", "End a suspended link: its messages wait again"),
         TRANSACTIONS.listing(),
         TRANSACTIONS.reading(),
         TRANSACTIONS.removal("ROLLBACK", "Roll back a transaction; its session has to begin anew"),

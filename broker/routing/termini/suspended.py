@@ -41,9 +41,9 @@ class SuspendedTerminus(Expiring):
     """A terminus without a link.
 
     A source has `deliveries` of `queue`, which get `disposal` if none resumes them; a target has
-    `outcomes`. `user` is the one whose link it was. `since_ms` is wall time. `memory` is what it
-    takes in bytes, `own_bytes` the part of that without the messages. `home` is None unless it is
-    suspended now.
+    `outcomes`. `user` is the one whose link it was. `number` names it to an operator, `since_ms` is
+    wall time. `memory` is what it takes in bytes, `own_bytes` the part of that without the
+    messages. `home` is None unless it is suspended now.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class SuspendedTerminus(Expiring):
         self.disposal: Final = disposal
         self.cause: Final = cause
         self.expiry: Final = Expiry(self, terms)
+        self.number: i64 = 0
         self.since_ms: i64 = 0
         self.own_bytes: i64 = 0
         self.memory: i64 = 0
@@ -107,8 +108,9 @@ class SuspendedTermini:
         self._of_queue: Final[dict[Queue, dict[SuspendedTerminus, None]]] = {}
         self._of_user: Final[dict[str, int]] = {}
         self._bytes: i64 = 0
+        self._last_number: i64 = 0
 
-    # -- what there is
+    # -- those there are
 
     def all(self) -> list[SuspendedTerminus]:
         """Return all suspended termini, the longest suspended first."""
@@ -202,6 +204,8 @@ class SuspendedTermini:
 
     def _add(self, terminus: SuspendedTerminus) -> None:
         terminus.home = self
+        self._last_number += 1
+        terminus.number = self._last_number
         terminus.since_ms = self._router.clock.wall_ms()
         terminus.own_bytes = TERMINUS_BYTES + TAG_BYTES * i64(terminus.count())
         terminus.memory = terminus.own_bytes

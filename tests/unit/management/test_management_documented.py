@@ -25,6 +25,7 @@ from broker.management.roles import RoleEntity
 from broker.management.sinks import Sinks
 from broker.management.stores import DamagedMessages, Stores
 from broker.management.subscriptions import SubscriptionEntities
+from broker.management.suspended_links import SuspendedLinks
 from broker.management.tokens import TokenEntity
 from broker.management.transactions import TransactionEntity
 from broker.management.users import UserEntity
@@ -39,7 +40,7 @@ SECTIONS: Final[dict[str, list[type[Entity]]]] = {
     "Queues and topics": [Nodes],
     "Messages": [Messages],
     "Subscriptions": [SubscriptionEntities],
-    "Connections and links": [Connections, Links, TransactionEntity],
+    "Connections and links": [Connections, Links, SuspendedLinks, TransactionEntity],
     "The store": [Stores, DamagedMessages, Backups],
     "Users": [UserEntity],
     "Failed logins": [LoginSources],
