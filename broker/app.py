@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from broker import __version__
@@ -29,6 +28,7 @@ from broker.log_events import (
     USER_DAMAGED,
 )
 from broker.management.configuration import ConfigurationSource
+from broker.management.later import SpawnedTasks
 from broker.management.management import Management
 from broker.management.user_changes import UserChanges
 from broker.management.users import LoginRules
@@ -43,6 +43,7 @@ from broker.parts import (
     audit_of,
     audit_watcher,
     authenticator_of,
+    bridges_of,
     declare,
     exporter_of,
     http_of,
@@ -68,6 +69,7 @@ from broker.windows import Windows
 from storage.api import StoreError
 
 if TYPE_CHECKING:
+    from broker.bridge.bridges import Bridges
     from broker.http.server import HttpServer
     from broker.leading import Leading
     from broker.tracing.message_tracer import MessageTracer
@@ -91,6 +93,9 @@ class App:
 
     leading: Leading | None = None
     """The watch over its tenure, of the leader of a group."""
+
+    bridges: Bridges | None = None
+    """The bridges to other brokers, once they run."""
 
     _listens = False
     """Whether `listen` has been called; a standby that listens has started its audit, too."""
@@ -122,6 +127,7 @@ class App:
         self.api_tokens: Final = StoredTokens(self.store, self.journal)
         self._spans: Final = exporter_of(settings, self.stats, self._tell_lost_spans)
         self._tracer: MessageTracer | None = None
+        self._beside: Final = SpawnedTasks()
         router = self._router(clock, observer)
         self.container = self._container(
             router,
@@ -147,7 +153,6 @@ class App:
         self._has_started = False
         self.http = self._http_server(management)
         self._working: list[asyncio.Task[None]] = []
-        self._beside: Final[set[asyncio.Task[None]]] = set()
 
     def _router(self, clock: Clock, observer: QueueObserver | None) -> Router:
         if self._spans is not None:
@@ -235,7 +240,7 @@ class App:
         return Management(
             self.container,
             self.store,
-            self._spawn,
+            self._beside.spawn,
             accounts=accounts,
             api_tokens=None if login is None else self.api_tokens,
             users_changed=None if changes is None else changes.record,
@@ -260,7 +265,7 @@ class App:
         # a broker without tokens is spared the module
         from broker.management.claims import ClaimsService
 
-        return ClaimsService(self.container, self._spawn)
+        return ClaimsService(self.container, self._beside.spawn)
 
     async def start(self) -> None:
         """Restore the store, and listen at the addresses of the settings."""
@@ -286,6 +291,7 @@ class App:
         if not self._listens:
             await self.listen()
         self._has_started = True
+        self.bridges = bridges_of(self.settings, self.container)
 
     async def listen(self) -> None:
         """Accept connections; of a broker that stands by, before its start."""
@@ -391,11 +397,6 @@ class App:
         self.listeners.drop_connections()
         self.ended.set()
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
-
     def _is_up(self) -> bool:
         """Return whether the start is complete; that of a standby is when it listens."""
         return self._has_started or (self.group is not None and self._listens)
@@ -429,6 +430,8 @@ class App:
         """Close every connection with `amqp:connection:forced`, then the parts, the store last."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + STOP_TIMEOUT_S
+        if self.bridges is not None:
+            await self.bridges.stop()
         if self._users_watch is not None:
             self._users_watch.stop()
         if self.leading is not None:
@@ -455,7 +458,8 @@ class App:
         await self.store.close()
         if self._spans is not None:
             await asyncio.to_thread(self._spans.stop)
-        await self._end_answers()
+        # requests that wait for a commit get no answer if it will never be made
+        await self._beside.end(cancel=self.failure is not None)
         self.container.audit.record(self._event("broker.stopped"))
         await self.container.audit.close()
 
@@ -469,19 +473,6 @@ class App:
     def _event(self, action: str) -> AuditEvent:
         facts = {"version": __version__, "pid": os.getpid(), "store": self.store.name}
         return AuditEvent(action=action, resource=f"broker:{self.container.name}", after=facts)
-
-    async def _end_answers(self) -> None:
-        """Await the tasks that answer requests; cancel them after a failure of the store.
-
-        They may wait for a commit that will never be made.
-        """
-        answering = list(self._beside)
-        if self.failure is not None:
-            for task in answering:
-                task.cancel()
-        for task in answering:
-            with suppress(asyncio.CancelledError):
-                await task
 
     def prepare_listeners(self, settings: Settings) -> list[Callable[[], None]]:
         """Return what puts the TLS of `settings` into force, for new connections.

@@ -110,6 +110,26 @@ LINES_LEFT_OUT: Final = LogEvent(
     "lines left out: an address caused more than {} in a second",
     "Find out what the clients at `address` do; the audit has their logins and refusals.",
 )
+BRIDGE_CONNECTED: Final = LogEvent("BRK-025", "a bridge is connected", level=INFO)
+BRIDGE_WAITS: Final = LogEvent(
+    "BRK-026",
+    "a bridge cannot move messages now: it tries again",
+    "Mend what the text names: the other broker, its login, or its queue. No message is lost: the"
+    " bridge goes on by itself. `jms-broker bridge list` shows its state.",
+)
+BRIDGE_PAUSED: Final = LogEvent("BRK-027", "a bridge was paused, or goes on", level=INFO)
+BRIDGE_LEFT_OUT: Final = LogEvent(
+    "BRK-028",
+    "a bridge did not pass on some messages",
+    "Those that the other broker refused for good are dead letters. Those of a subscription"
+    " that had passed the bridge before, or eight bridges, were dropped: look for a loop.",
+)
+BRIDGE_RENEWED: Final = LogEvent(
+    "BRK-029",
+    "a bridge begins a new sequence of batches",
+    "This broker's store is older than what the bridge has sent: was it restored from a backup?"
+    " Messages of before may come to the other broker a second time.",
+)
 
 # -- connections
 

@@ -25,9 +25,10 @@ from broker.policies import policies_of
 from broker.routing.batches.staging_area import StagingArea
 from broker.routing.credit.disk_guard import Space
 from broker.routing.entries.participants import QueueObserver
-from broker.routing.errors import RoutingError
+from broker.routing.errors import InvalidSelector, RoutingError
 from broker.routing.queues.message_events import EventLogLimits
 from broker.routing.router import Router
+from broker.routing.selector import parse_selector
 from broker.security.access import AccessRules
 from broker.security.account_table import AccountTable
 from broker.security.authenticate import admits_anonymous, exposed_listener, open_users
@@ -39,6 +40,7 @@ from storage.memory import MemoryStore
 from storage.steady_clock import steady_us
 
 if TYPE_CHECKING:
+    from broker.bridge.bridges import Bridges
     from broker.http.server import HttpServer
     from broker.leading import Leading
     from broker.links.shard_hosts import ShardHosts
@@ -259,6 +261,27 @@ def leading_of(
         members=store.members,
         lost=lost,
     )
+
+
+def bridges_of(settings: Settings, container: Container) -> Bridges | None:
+    """Run the bridges of the settings, and return them; None if there are none.
+
+    Raise SettingsError if a selector is wrong.
+    """
+    if not settings.bridge:
+        return None
+    # a broker without bridges is spared the modules
+    from broker.bridge.bridges import Bridges
+
+    for each in settings.bridge:
+        try:
+            if each.selector.strip():
+                parse_selector(each.selector)
+        except InvalidSelector as error:
+            raise SettingsError(f"bridge {each.name!r}: selector: {error}") from None
+    bridges = Bridges(settings.bridge, container)
+    bridges.start()
+    return bridges
 
 
 def shard_hosts_of(settings: Settings) -> ShardHosts | None:

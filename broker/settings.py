@@ -31,6 +31,7 @@ from pydantic_settings import SettingsError as UnreadableVariable
 
 from broker.address_settings import AddressSettings, GeneralAddressSettings, NodeSettings
 from broker.audit_settings import AuditSettings
+from broker.bridge_settings import BridgeSettings, BridgeTables
 from broker.drain_settings import DrainSettings
 from broker.ha_settings import HaSettings
 from broker.http_settings import HttpSettings
@@ -172,6 +173,7 @@ class Settings(GeneralAddressSettings):
     address_prefixes: list[Prefix] = Field(default_factory=lambda: list(PREFIXES))
     auto_create_max: Annotated[Number, Field(ge=0, lt=100_000)] = 50_000
 
+    bridge: BridgeTables = ()
     shard: tuple[ShardSettings, ...] = ()
     _shard_name: str = PrivateAttr("")
 
@@ -489,6 +491,7 @@ def _not_json(error: UnreadableVariable, environment: Mapping[str, str]) -> str:
 
 KNOWN_IN: Final[dict[str, Iterable[str]]] = {
     **{table: settings.model_fields for table, settings in TABLES.items()},
+    "bridge": BridgeSettings.keys(),
     "listener": ListenerSettings.model_fields,
     "address": AddressSettings.model_fields,
     "queue": NodeSettings.model_fields,

@@ -33,6 +33,7 @@ from broker.journal import Journal
 from broker.large_body_store import LargeBodyStore
 from broker.links.access import USE, Right
 from broker.links.authenticator import Authenticator
+from broker.links.bridge_status import BridgeStatus
 from broker.links.broker_group import BrokerGroup
 from broker.links.drain import Drain
 from broker.links.login_expiries import LoginExpiries
@@ -100,7 +101,8 @@ class Container:
     `touched` are connections with output to write. `audit`, which is off unless it is replaced at
     the start, records what others than peers report. `contents` is None if the store keeps no large
     bodies, `service` while the broker answers no requests, `group` unless it is the member of one,
-    `tenure` unless it leads that, `shard_hosts` unless it is one of several shards.
+    `tenure` unless it leads that, `shard_hosts` unless it is one of several shards. `bridges` has
+    the bridges of the settings, by name.
     """
 
     def __init__(
@@ -147,11 +149,11 @@ class Container:
         self.group: BrokerGroup | None = None
         self.tenure: Tenure | None = None
         self.shard_hosts: ShardHosts | None = None
+        self.bridges: Final[dict[str, BridgeStatus]] = {}
         self._peers: Final[dict[str, list[Peer]]] = {}
         self._links: Final[dict[tuple[str, str, bool], LinkRegistration]] = {}
         self._next_peer: i64 = 0
-        # random, so that no transaction id is used again, even after a restart
-        self._txn_prefix: Final = token_bytes(8)
+        self._txn_prefix: Final = token_bytes(8)  # random: no id is used again after a restart
         self._next_txn: i64 = 0
 
     def next_peer_id(self) -> i64:

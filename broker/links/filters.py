@@ -46,7 +46,8 @@ class FiltersInForce:
         """Return the filter for a receiver of that container; None if it wants every message."""
         if self.selector is None and not self.no_local and self.part is None:
             return None
-        return ConsumerFilter(self.selector, container_id if self.no_local else "", self.part)
+        excluded = container_id if self.no_local else ""
+        return ConsumerFilter(self.selector, excluded, part=self.part)
 
 
 def filters_of(source: Source) -> FiltersInForce:

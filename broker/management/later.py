@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,3 +26,26 @@ class Later:
 
 class Told:
     """Result of an operation that sends its response itself, through `Caller.tell`."""
+
+
+class SpawnedTasks:
+    """Tasks beside all other work, which answer requests."""
+
+    def __init__(self) -> None:
+        self._tasks: Final[set[asyncio.Task[None]]] = set()
+
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        """Run `work` as a task of its own."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def end(self, *, cancel: bool) -> None:
+        """Await all tasks; `cancel` them before, if what they wait for will never happen."""
+        answering = list(self._tasks)
+        if cancel:
+            for task in answering:
+                task.cancel()
+        for task in answering:
+            with suppress(asyncio.CancelledError):
+                await task

@@ -26,7 +26,7 @@ def test_the_page_of_settings_is_as_the_settings_file_makes_it() -> None:
 def test_the_page_of_settings_has_every_setting() -> None:
     page = configuration_page.PAGE.read_text()
     tables = {"http", "log", "audit", "drain", "tracing", "listener", "tls", "oauth", "ha"}
-    tables |= {"shard", "address", "queue", "topic"}
+    tables |= {"bridge", "shard", "address", "queue", "topic"}
     for name in set(Settings.model_fields) - set(NAMES) - tables:
         assert f"| `{name}`<br>" in page
     assert "| `log.level`<br>`JMS_BROKER_LOG_LEVEL` |" in page

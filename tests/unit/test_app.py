@@ -141,7 +141,7 @@ async def test_damaged_messages_are_told_once_and_counted(tmp_path: Path) -> Non
 async def test_a_broker_whose_store_failed_ends_though_answers_wait_for_it(tmp_path: Path) -> None:
     app = App(given_settings(users_file=tmp_path / "users", store=MEMORY, port=0))
     await app.start()
-    app._spawn(_for_ever())
+    app._beside.spawn(_for_ever())
     await asyncio.sleep(0)
     app._store_failed(StoreError("the disk is gone"))
     async with asyncio.timeout(5):

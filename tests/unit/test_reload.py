@@ -42,6 +42,7 @@ NEED_RESTART = {
         "store_loss_grace_ms",
         "disk_free_min",
         "ha",
+        "bridge",
         "shard",
         "http",
         "audit",

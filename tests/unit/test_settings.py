@@ -41,7 +41,7 @@ WITHOUT_DEFAULT = {
 
 TABLES = {
     *("log", "http", "audit", "drain", "tracing", "listener", "tls", "oauth", "ha"),
-    *("shard", "address", "queue", "topic"),
+    *("bridge", "shard", "address", "queue", "topic"),
 }
 
 

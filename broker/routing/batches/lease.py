@@ -109,7 +109,8 @@ class BatchLease(Consumer):
     settled; `batches` has the others. A client whose fencing token is older than `fencing_token`
     is fenced off. With a `ttl_ms` the lease expires `ttl_ms` after the last sign of life, on the
     steady clock; 0 is never. `until_ms`: messages that arrived later are not wanted now. A lease
-    that `rests` holds no messages, and is detached from its queue.
+    that `rests` holds no messages, and is detached from its queue. With a `bridge` it leaves out
+    what may not pass the bridge of that name.
     """
 
     def __init__(
@@ -139,6 +140,7 @@ class BatchLease(Consumer):
         self.timer: Final = LeaseTimer(self)
         self._leases: Final = leases
         self.until_ms: i64 = WHENEVER
+        self.bridge = ""
 
     # -- as a consumer
 
@@ -178,20 +180,31 @@ class BatchLease(Consumer):
 
     # -- the messages that it wants
 
-    def aim(self, selector: Selector | None, arrived_until_ms: i64) -> None:
+    def aim(
+        self, selector: Selector | None, arrived_until_ms: i64, *, bridge: str | None = None
+    ) -> None:
         """Take only messages that `selector` selects and that arrived by `arrived_until_ms`.
 
-        Messages in the queue are judged again. No effect if both are as before.
+        `bridge` None leaves that as it is. Messages in the queue are judged again. No effect if all
+        are as before.
         """
-        if selector == self.selector and arrived_until_ms == self.until_ms:
+        bridge = self.bridge if bridge is None else bridge
+        if (
+            selector == self.selector
+            and arrived_until_ms == self.until_ms
+            and bridge == self.bridge
+        ):
             return
         self.selector = selector
         self.until_ms = arrived_until_ms
+        self.bridge = bridge
         part = (
             None if arrived_until_ms == WHENEVER else BrowseSlice(arrived_until_ms=arrived_until_ms)
         )
         self.filter = (
-            None if selector is None and part is None else ConsumerFilter(selector, part=part)
+            None
+            if selector is None and part is None and not bridge
+            else ConsumerFilter(selector, part=part, bridge=bridge)
         )
         self.queue.delivery.start_over(self)
 

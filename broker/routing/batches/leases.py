@@ -78,8 +78,11 @@ class Leases:
         selector: Selector | None = None,
         ttl_ms: i64,
         batch: Batch,
+        bridge: str = "",
     ) -> BatchLease:
         """Return the lease `name` on `queue`, begun if there is none, with a new fencing token.
+
+        For a `bridge` it leaves out what may not pass the bridge of that name.
 
         The client that had it before is fenced off. Raise HeldExclusively if it is a lease on
         another queue, or as `join`; LimitReached if the broker has its maximum of leases;
@@ -98,7 +101,7 @@ class Leases:
             self._call_off(
                 lease, self._fenced(lease, lease.fencing_token, self.fencing_token), batch
             )
-        lease.aim(selector, lease.until_ms)
+        lease.aim(selector, lease.until_ms, bridge=bridge)
         lease.fencing_token = self.fencing_token
         lease.ttl_ms = ttl_ms
         self._renew(lease)
@@ -260,6 +263,11 @@ class Leases:
         lease.gathering = Gathering(acquirer, wanted, until_ms)
         lease.aim(lease.selector, wanted.arrived_until_ms)
         lease.queue.consumer_ready(lease, drain=True)
+
+    def withdraw(self, name: str, fencing_token: i64, *, batch: Batch) -> None:
+        """Withdraw a request for the next batch; its entries return. Raises as `checked`."""
+        lease = self.checked(name, fencing_token)
+        self._call_off(lease, LeaseGone(f"gone: the request of {name:.255} was withdrawn"), batch)
 
     def settle(self, name: str, fencing_token: i64, batch_number: i64, *, batch: Batch) -> i64:
         """Accept all messages in batches up to that number.

@@ -189,6 +189,7 @@ NO_LIMITS: Final = {
         *("listener", "tls", "plain", "oauth", "acl_file", "ownership", "limit_loopback", "audit"),
         "drain",
         "ha",
+        "bridge",
         "shard",
     ),
     *("redelivery_delay_ms", "redelivery_backoff", "redelivery_delay_max_ms", "disk_free_min"),

@@ -1,0 +1,175 @@
+"""The work of a bridge while it is connected, in steps that each take well below 5 ms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED
+from broker.bridge.client_links import SendingLink
+from broker.bridge.connection import BridgeConnection
+from broker.bridge.failure import BridgeError, TargetFullError
+from broker.bridge.large_sending import LargeSending
+from broker.bridge.moving_batch import MovingBatch
+from broker.bridge.remote_sink import RemoteSink
+from broker.links.staging import ATTEMPT, BATCH, PARTITION, QUERY
+
+if TYPE_CHECKING:
+    from broker.bridge.bridge import Bridge
+
+
+class Moving:
+    """Moves the batches of `bridge` over one connection.
+
+    With a `sink` they are staged and committed; without one each message is settled by its outcome.
+    """
+
+    def __init__(
+        self, bridge: Bridge, connection: BridgeConnection, sink: RemoteSink | None
+    ) -> None:
+        self._bridge: Final = bridge
+        self._source: Final = bridge.source
+        self._engine: Final = connection.engine
+        self._sink: Final = sink
+        self._commit: int | None = None
+        self._large: LargeSending | None = None
+        self._large_batch: MovingBatch | None = None
+        self._terms: Final = bridge.terms(is_sink=sink is not None)
+
+    def is_idle(self) -> bool:
+        """Return whether no messages are leased."""
+        return not self._source.batches
+
+    def is_blocked(self) -> bool:
+        """Return whether the other broker grants no credit for the messages that wait."""
+        return any(
+            batch.link is not None and batch.link.credit <= 0 and not batch.is_begun()
+            for batch in self._source.batches
+        )
+
+    def step(self) -> bool:
+        """Do what can be done now, up to a portion; return whether there may be more of it."""
+        self._finish_first()
+        if not self._bridge.takes_no_more():
+            self._source.ask()
+        return self._send()
+
+    # -- the end of a batch
+
+    def _finish_first(self) -> None:
+        """Commit the first batch if it is sent; settle it once the other broker has it."""
+        while self._source.batches:
+            batch = self._source.batches[0]
+            batch.take_outcomes()
+            if self._commit is None:  # a commit ends the stage, and so the link
+                self._check(batch)
+            if not batch.is_sent() or not batch.is_durable:
+                return
+            if not self._is_there(batch):
+                return
+            self._settle(batch)
+
+    def _is_there(self, batch: MovingBatch) -> bool:
+        """Return whether the other broker has `batch`; have it committed, if that is needed."""
+        sink = self._sink
+        if sink is None or batch.sent == 0:
+            return True
+        if self._commit is None:
+            if sink.can_ask():
+                self._commit = sink.commit(batch.number, self._source.fencing_token, batch.sent)
+            return False
+        if not sink.has_committed(self._commit):
+            return False
+        self._commit = None
+        return True
+
+    def _settle(self, batch: MovingBatch) -> None:
+        link = batch.link
+        if link is not None:
+            self._engine.detach(link)
+        self._source.settle(batch)
+        self._bridge.has_moved(batch)
+
+    def _check(self, batch: MovingBatch) -> None:
+        """Raise BridgeError if the link of `batch` has ended, or messages were given back."""
+        link = batch.link
+        if link is None:
+            return
+        to = self._bridge.settings.to
+        if link.is_over:
+            reason = f"to {to}: {link.refusal or 'the other broker detached the link'}"
+            if link.condition == RESOURCE_LIMIT_EXCEEDED and self._sink is not None:
+                raise TargetFullError(reason)
+            raise BridgeError(reason)
+        if link.is_returned:
+            raise BridgeError(f"to {to}: the other broker has given messages back")
+        if link.is_attached and self._sink is not None and QUERY not in link.properties:
+            raise BridgeError(f"to {to}: the other broker stages nothing")
+
+    # -- sending
+
+    def _send(self) -> bool:
+        """Send a portion of the first batch that has not been begun as a whole."""
+        for batch in self._source.batches[: self._source.ahead]:
+            if not batch.is_begun() or batch is self._large_batch:
+                return self._send_of(batch)
+            if batch.link is not None and not batch.link.is_whole():
+                batch.link.go_on()
+                return False
+        return False
+
+    def _send_of(self, batch: MovingBatch) -> bool:
+        link = batch.link
+        if link is None:
+            link = batch.link = self._attached(batch)
+        self._check(batch)
+        if self._large is not None:
+            return self._go_on_with_large(self._large, batch)
+        link.go_on()
+        sent = batch.send(self._terms)
+        if batch.large is not None and link.has_room():
+            self._begin_large(batch, link)
+        return sent > 0
+
+    def _attached(self, batch: MovingBatch) -> SendingLink:
+        properties: dict[str, object] = {}
+        if self._sink is not None:
+            properties = {
+                QUERY: self._source.name,
+                BATCH: batch.number,
+                PARTITION: 0,
+                ATTEMPT: self._source.fencing_token,
+            }
+        return self._engine.sender(
+            f"bridge-batch-{batch.number}",
+            self._bridge.settings.to,
+            properties,
+            settled=self._sink is not None,
+        )
+
+    # -- large messages
+
+    def _begin_large(self, batch: MovingBatch, link: SendingLink) -> None:
+        large, contents = batch.take_large(), self._bridge.container.contents
+        assert large is not None
+        body = large.message.large
+        assert body is not None
+        if contents is None:
+            raise BridgeError("the store of this broker keeps no large bodies")
+        link.send(
+            large.header,
+            large.head,
+            large.place,
+            message_format=large.message.message_format,
+            last=False,
+        )
+        self._large_batch = batch
+        self._large = LargeSending(large, body, link, contents=contents, changed=self._bridge.wake)
+
+    def _go_on_with_large(self, large: LargeSending, batch: MovingBatch) -> bool:
+        if large.damage:
+            self._bridge.damaged[batch.entries[large.place]] = large.damage
+            raise BridgeError(f"a message cannot be read: {large.damage}")
+        if large.step():
+            self._large = self._large_batch = None
+            return True
+        return False
