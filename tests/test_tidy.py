@@ -251,6 +251,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/cli/entities.py": "tests/interop/test_command_line_management.py",
     "broker/cli/managing.py": "tests/interop/test_command_line_management.py",
     "broker/cli/subscriptions.py": "tests/interop/test_command_line_management.py",
+    "broker/cli/bridges.py": "tests/interop/test_command_line_bridges.py",
     "broker/cli/sinks.py": "tests/interop/test_command_line_sinks.py",
     "broker/cli/queued.py": "tests/interop/test_command_line_management.py",
     "broker/cli/tokens.py": "tests/interop/test_command_line_http.py",

@@ -47,6 +47,7 @@ COMMANDS: Final[Mapping[str, CommandPlace]] = {
     "subscription": CommandPlace("broker.cli.subscriptions:subscriptions"),
     "lease": CommandPlace("broker.cli.leases:leases"),
     "sink": CommandPlace("broker.cli.sinks:sinks"),
+    "bridge": CommandPlace("broker.cli.bridges:bridges"),
     "store": CommandPlace("broker.cli.store:store"),
     "definitions": CommandPlace("broker.cli.definitions:definitions"),
     "context": CommandPlace("broker.cli.context:context"),

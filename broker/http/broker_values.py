@@ -152,6 +152,23 @@ def gauges(totals: BrokerTotals, container: Container) -> Values:
         "transactions_open": {(): totals.transactions},
         "leases": {(): len(router.leases.named)},
         "suspended_links": {(): router.termini.count()},
+        **_bridges(container),
+    }
+
+
+def _bridges(container: Container) -> Values:
+    """Return the metrics of bridges, whose names are those of the settings."""
+    bridges = container.bridges
+    messages: dict[Labels, Value] = {}
+    for name, status in bridges.items():
+        messages[name, "moved"] = status.moved
+        messages[name, "refused"] = status.refused
+        messages[name, "looped"] = status.looped
+    return {
+        "bridge_messages_total": messages,
+        "bridge_up": {(name,): int(each.is_up()) for name, each in bridges.items()},
+        "bridge_held": {(name,): each.held for name, each in bridges.items()},
+        "bridge_failures_total": {(name,): each.failures for name, each in bridges.items()},
     }
 
 

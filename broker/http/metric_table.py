@@ -162,6 +162,21 @@ BROKER: Final = (
     Metric("transactions_open", GAUGE, "Transactions that are neither committed nor rolled back"),
     Metric("leases", GAUGE, "Leases"),
     Metric("suspended_links", GAUGE, "Links that have ended, and whose deliveries may be resumed"),
+    Metric(
+        "bridge_messages_total",
+        COUNTER,
+        "Messages that a bridge has taken: `moved` to the other broker; `refused`, which are dead"
+        " letters; `looped`, dropped",
+        ("bridge", "result"),
+    ),
+    Metric("bridge_up", GAUGE, "1 while a bridge is connected, and not paused", ("bridge",)),
+    Metric("bridge_held", GAUGE, "Messages that a bridge has leased", ("bridge",)),
+    Metric(
+        "bridge_failures_total",
+        COUNTER,
+        "Attempts of a bridge that ended with an error",
+        ("bridge",),
+    ),
     Metric("store_bytes", GAUGE, "Size of the store's files; absent if it is not known"),
     Metric(
         "store_free_bytes", GAUGE, "Bytes that can be written to the store; absent if not known"

@@ -67,6 +67,10 @@ class BridgeStatus:
         self.connects: i64 = 0
         self.failures: i64 = 0
 
+    def is_up(self) -> bool:
+        """Return whether the bridge is connected, and not paused."""
+        return self.state in (RUNNING, BLOCKED)
+
     def enter(self, state: str, now_ms: i64, *, error: str = "") -> None:
         """Be in `state` from `now_ms` on, unless it is in it already; `error` is its reason."""
         self.error = error

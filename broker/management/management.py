@@ -18,6 +18,7 @@ from broker.management.acl import AclContext, AclEntity
 from broker.management.audit_records import AuditRecords
 from broker.management.auditing import SECRETS, ManagementAudit, UsersChanged, via_of
 from broker.management.backups import Backups
+from broker.management.bridges import BridgeEntity
 from broker.management.configuration import Configuration, ConfigurationSource
 from broker.management.connections import Connections, Links
 from broker.management.definition import DefinitionKind
@@ -140,6 +141,7 @@ class Management(Service):
             Messages(router, journal),
             SubscriptionEntities(router, journal),
             *(LeaseEntity(router, journal), SuspendedLinks(router, journal)),
+            BridgeEntity(container),
         ]
         if store is not None and spawn is not None:
             entities += _entities_of_store(container, store, spawn)

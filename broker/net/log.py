@@ -84,7 +84,8 @@ class Log(Watcher):
         self._write(MANAGED, **facts)
 
     def noticed(self, notice: Notice) -> None:
-        self._log.warning(printable(notice.text), code=notice.event.code)
+        event = notice.event
+        self._log.log(LEVELS[event.level], printable(notice.text), code=event.code)
 
     def failed(self, peer: Peer, error: Exception) -> None:
         if self._may_write(peer, INTERNAL_ERROR):

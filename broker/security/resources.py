@@ -56,7 +56,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     MANAGEMENT: (
         *("queues", "topics", "subscriptions", "messages", "connections", "leases", "sinks"),
         *("events", "store", "users", "tokens", "acl", "config", "metrics", "audit"),
-        "definitions",
+        *("definitions", "bridges"),
     ),
 }
 """The only names of kinds whose names are a closed list."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.faults import (
+    bridging,
     crashes,
     cutting,
     database,
@@ -57,6 +58,7 @@ FAULTS: Final[dict[str, Entry]] = {
     "F27": Entry("kill after a subscriber's answer", subscribing.subscriptions_killed, 2, 60),
     "F28": Entry("kill around a sink's commit", staging.commits_killed, 0, 200),
     "F29": Entry("kill around a lease's requests", leasing.leases_killed, 0, 200),
+    "F40": Entry("a bridge's brokers killed, its network cut", bridging.bridges_fail, 0, 104),
 }
 
 

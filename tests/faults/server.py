@@ -89,7 +89,7 @@ class Server:
     """The broker at a place, one process after another. `port` is that of the latest."""
 
     def __init__(self, place: Place) -> None:
-        self.place: Final = place
+        self.place = place
         self.starts_ms: Final[list[float]] = []
         self.lines: Final[deque[str]] = deque(maxlen=LINES_KEPT)
         self.port = 0

@@ -7,6 +7,7 @@ from typing import Final
 from broker.http.api.entities import ResourceKind
 from broker.http.api.parameters import FLAG, Parameter
 from broker.management.acl import ACL, RuleRecord
+from broker.management.bridges import BRIDGE, BridgeRecord
 from broker.management.connections import CONNECTION, LINK, ConnectionRecord, LinkRecord
 from broker.management.entity import attributes_of
 from broker.management.leases import LEASE, LeaseRecord
@@ -117,6 +118,9 @@ LEASES: Final = ResourceKind(
     path="/leases", type=LEASE, part="leases", record=LeaseRecord, noun="lease"
 )
 SINKS: Final = ResourceKind(path="/sinks", type=SINK, part="sinks", record=SinkRecord, noun="sink")
+BRIDGES: Final = ResourceKind(
+    path="/bridges", type=BRIDGE, part="bridges", record=BridgeRecord, noun="bridge"
+)
 USERS: Final = ResourceKind(
     path="/users",
     type=USER,

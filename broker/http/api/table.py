@@ -11,6 +11,7 @@ from broker.http.api.endpoint import GET, POST, PUT, Endpoint
 from broker.http.api.entities import AFTER, LIMIT, ResourceKind, performed, stated
 from broker.http.api.jobs import Jobs
 from broker.http.api.kinds import (
+    BRIDGES,
     CONNECTIONS,
     LEASES,
     LINKS,
@@ -152,6 +153,8 @@ def _connections() -> list[Endpoint]:
         SINKS.listing(),
         SINKS.reading(),
         SINKS.removal("FORGET", "Drop all that a sink has staged, and its last batch number"),
+        BRIDGES.listing(),
+        BRIDGES.reading(),
     ]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.http.api.kinds import (
+    BRIDGES,
     CONNECTIONS,
     LEASES,
     LOGINS,
@@ -237,6 +238,24 @@ LISTINGS: Final[Mapping[str, ConsoleList]] = {
             entity=SINKS.one(),
             removal="Forget",
             removal_effect="All that it has staged is dropped, and the number of its last batch.",
+        ),
+        ConsoleList(
+            path="/bridges",
+            title="Bridges",
+            noun="bridge",
+            about="Bridges, which move messages to other brokers.",
+            columns=(
+                text("name", "Bridge", "bridges"),
+                text("source", "From"),
+                text("target", "To"),
+                text("url", "Broker"),
+                text("state", "State"),
+                Column(attribute="since_ms", title="Since", form=TIME),
+                number("held", "Held"),
+                number("moved", "Moved"),
+                text("error", "Error"),
+            ),
+            entity=BRIDGES.one(),
         ),
         ConsoleList(
             path="/users",

@@ -64,6 +64,7 @@ NAVIGATION: Final = (
             ("/transactions", "Transactions"),
             ("/leases", "Leases"),
             ("/sinks", "Sinks"),
+            ("/bridges", "Bridges"),
         ),
     ),
     (

@@ -9,6 +9,7 @@ import pytest
 from broker.management.acl import AclEntity
 from broker.management.audit_records import AuditRecords
 from broker.management.backups import Backups
+from broker.management.bridges import BridgeEntity
 from broker.management.configuration import Configuration
 from broker.management.connections import Connections, Links
 from broker.management.definitions import Definitions
@@ -52,6 +53,7 @@ SECTIONS: Final[dict[str, list[type[Entity]]]] = {
     "Definitions": [Definitions],
     "The broker": [Overview],
     "The audit": [AuditRecords],
+    "Bridges": [BridgeEntity],
     "Sinks": [Sinks],
     "Leases": [LeaseEntity],
 }
