@@ -22,7 +22,7 @@ CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
 		and pathlib.Path(sysconfig.get_path("include"), "Python.h").exists()))'
 NO_COMPILER := no C compiler or no Python headers (on Debian: gcc python3-dev)
 
-.PHONY: run build spark test quick check bench fuzz faults attacks mutations harness-mutants requirements coverage pins references docs \
+.PHONY: run build pipeline spark test quick check bench fuzz faults attacks mutations harness-mutants requirements coverage pins references docs \
 	dist clean spark-matrix crashes
 
 # The broker on 127.0.0.1:5672. `make run ARGS="--port 0"` passes options on. It does not wait for
@@ -45,6 +45,9 @@ build:
 
 # The compiled broker, and Spark for `jms-broker pipeline`, in .venv.
 spark: build $(STAMPS)/spark
+
+# The compiled broker, and the jobs of `jms-broker pipeline` without Spark, in .venv.
+pipeline: build $(STAMPS)/pipeline
 
 # The tests of modules that are compiled, on the checkout's .py files; then every suite on the compiled
 # broker, in twice as many processes as there are cores, since many tests wait for a program or a
@@ -185,6 +188,9 @@ pins: $(STAMPS)/runtime
 	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-arrow.txt \
 		-c requirements-client.txt -c build/oldest.txt -o requirements-spark-oldest.txt
 	$(PIP_COMPILE) --group build --group dev -c requirements-build.txt -o requirements-test.txt
+	$(PIP_COMPILE) --extra pipeline -c requirements-build.txt -c requirements-arrow.txt \
+		-c requirements-client.txt -c requirements-http.txt -c requirements-test.txt \
+		-o requirements-duckdb.txt
 	$(PIP_COMPILE) --group docs -c requirements-test.txt -o requirements-docs.txt
 	$(PIP_COMPILE) --group build --group dist -c requirements-build.txt -o requirements-dist.txt
 	$(PIP_COMPILE) --group fuzz -c requirements.txt -o requirements-fuzz.txt
@@ -253,6 +259,11 @@ $(STAMPS)/docs: requirements-docs.txt | $(STAMPS)/tools
 $(STAMPS)/spark: requirements-spark.txt $(STAMPS)/client | $(STAMPS)/http
 	@echo "installing Spark: half a gigabyte"
 	@$(PINNED) --no-build-isolation -r requirements-spark.txt
+	@touch $@
+
+$(STAMPS)/pipeline: requirements-duckdb.txt $(STAMPS)/client | $(STAMPS)/http
+	@echo "installing DuckDB"
+	@$(PINNED) --no-build-isolation -r requirements-duckdb.txt
 	@touch $@
 
 # A copy is built: the hook leaves .so files in its tree, which would hide the .py files here.

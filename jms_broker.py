@@ -57,7 +57,10 @@ def main() -> None:
     try:
         run()
     finally:
-        gc.freeze()  # else Python, before it exits, would search all objects for cycles
+        if "duckdb" in sys.modules:
+            gc.unfreeze()  # DuckDB reports objects as leaks that are not freed when Python exits
+        else:
+            gc.freeze()  # else Python, before it exits, would search all objects for cycles
 
 
 if __name__ == "__main__":

@@ -15,8 +15,10 @@ from pyspark_amqp import cli_options as take
 from pyspark_amqp.jobs.running import (
     EXIT_NOT_JUDGED,
     EXIT_USAGE,
+    SparkSettings,
+    engine_for,
+    engine_of,
     pairs,
-    spark_for,
     summed,
     told,
 )
@@ -52,6 +54,7 @@ def archive(
     selector: take.ArchiveSelector = None,
     every: take.ArchiveEvery = None,
     option: take.More = None,
+    engine: take.EngineOption = None,
     master: take.Master = None,
     conf: take.Conf = None,
     json: take.Json = False,
@@ -75,10 +78,11 @@ def archive(
         every=None if every is None else take.interval(every),
     )
     begin = time.monotonic()
-    with told("archive") as progress:
-        job.check()
-        with spark_for(progress, "archive", master, pairs(conf, "--conf")) as spark:
-            job.run(spark, progress.say)
+    settings, chosen = SparkSettings(master, pairs(conf, "--conf")), engine_of(engine)
+    with told("archive", engine=chosen) as progress:
+        job.check(chosen.value)
+        with engine_for(progress, "archive", chosen, settings) as started:
+            job.run(started, progress.say)
         progress.clear()
     seconds = round(time.monotonic() - begin, 1)
     summed({**job.summary(), "seconds": seconds}, as_json=json, job="archive")
@@ -126,6 +130,7 @@ def audit(
     out: take.AuditOut = None,
     show: take.AuditShow = 20,
     option: take.More = None,
+    engine: take.EngineOption = None,
     master: take.Master = None,
     conf: take.Conf = None,
     json: take.Json = False,
@@ -147,13 +152,14 @@ def audit(
         raise typer.BadParameter("its name ends in .csv or .parquet", param_hint="--out")
     begin, end = take.window(since, until)
     broker = None if url is None else take.broker_options(url, login, management_url, option)
-    with told("audit", EXIT_NOT_JUDGED) as progress:
+    settings, chosen = SparkSettings(master, pairs(conf, "--conf")), engine_of(engine)
+    with told("audit", EXIT_NOT_JUDGED, chosen) as progress:
         job = Auditing(
             *(place, broker, begin, end, tuple(address or ())), drained=drained, from_row=from_row
         )
         job.check(out)
-        with spark_for(progress, "audit", master, pairs(conf, "--conf"), EXIT_NOT_JUDGED) as spark:
-            verdict, offending = job.run(spark, progress.say)
+        with engine_for(progress, "audit", chosen, settings, EXIT_NOT_JUDGED) as started:
+            verdict, offending = job.run(started, progress.say)
             shown = lines_of(offending, show)
             if out is not None:
                 job.write(offending, out)
@@ -217,6 +223,7 @@ def report(
     until: take.Until = None,
     address: take.ReportAddress = None,
     option: take.More = None,
+    engine: take.EngineOption = None,
     master: take.Master = None,
     conf: take.Conf = None,
     json: take.Json = False,
@@ -226,15 +233,16 @@ def report(
         raise typer.BadParameter("either it or --url must be given", param_hint="ARCHIVE")
     begin, end = take.window(since, until)
     broker = None if url is None else take.broker_options(url, login, management_url, option)
-    with told("report") as progress:
+    settings, chosen = SparkSettings(master, pairs(conf, "--conf")), engine_of(engine)
+    with told("report", engine=chosen) as progress:
         from pyspark_amqp.jobs import report as job
         from pyspark_amqp.jobs.auditing import Auditing
 
         source = Auditing(place, broker, begin, end, tuple(address or ()))
         source.check()
-        with spark_for(progress, "report", master, pairs(conf, "--conf")) as spark:
+        with engine_for(progress, "report", chosen, settings) as started:
             progress.say("reading the event log")
-            found = job.gather(source.rows(spark))
+            found = job.gather(source.rows(started))
         if found is None:
             progress.clear()
             fail("the event log has no row of what is asked for")
@@ -262,6 +270,7 @@ def replay(
     dry_run: take.ReplayDryRun = False,
     delivery: take.ReplayDelivery = take.Delivery.STAGED,
     option: take.More = None,
+    engine: take.EngineOption = None,
     master: take.Master = None,
     conf: take.Conf = None,
     json: take.Json = False,
@@ -276,7 +285,8 @@ def replay(
     begin, end = take.window(since, until)
     if skip and rate is None:
         raise typer.BadParameter("it goes with --rate", param_hint="--skip")
-    with told("replay") as progress:
+    settings, chosen = SparkSettings(master, pairs(conf, "--conf")), engine_of(engine)
+    with told("replay", engine=chosen) as progress:
         job = Replaying(
             place,
             {**take.broker_options(url, login, None, option), "delivery": delivery.value},
@@ -289,8 +299,8 @@ def replay(
             ids=_ids(message_id or []),
         )
         job.check(dry_run=dry_run)
-        with spark_for(progress, "replay", master, pairs(conf, "--conf")) as spark:
-            sums = job.run(spark, progress.say, rate=rate, skip=skip, dry_run=dry_run)
+        with engine_for(progress, "replay", chosen, settings) as started:
+            sums = job.run(started, progress.say, rate=rate, skip=skip, dry_run=dry_run)
         progress.clear()
     summed(sums, as_json=json, job="replay")
 

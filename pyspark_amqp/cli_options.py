@@ -14,7 +14,7 @@ from typing import Annotated, Final, get_type_hints
 import typer
 
 from broker.cli.events import UNITS, moment
-from pyspark_amqp.jobs.running import pairs
+from pyspark_amqp.jobs.running import EngineName, pairs
 
 Place = Annotated[
     Path, typer.Argument(metavar="ARCHIVE", help="The archive's folder.", show_default=False)
@@ -96,6 +96,15 @@ More = Annotated[
     list[str] | None,
     typer.Option(
         "--option", "-o", metavar="NAME=VALUE", help="Any other option of the source `amqp`."
+    ),
+]
+EngineOption = Annotated[
+    EngineName | None,
+    typer.Option(
+        "--engine",
+        help="spark, or duckdb: in this process, without Java. Without it spark if PySpark is"
+        " installed.",
+        show_default=False,
     ),
 ]
 Master = Annotated[

@@ -1,28 +1,22 @@
-"""The archive job: write messages and the event log to Parquet, each row once despite kills.
+"""The files of an archive: how a batch of a query gets to its places, each row once despite kills.
 
-Spark writes a batch into `_staging`, and its files are then renamed to their places, under names
-that have the query and the batch. Spark may run the last batch once more, after a kill or because
-its own log was not written: the rows are the same (a lease's batch, a range of the event log), the
-files get the same names, and other files that the batch had written are deleted. Spark's own file
-sink would list its files in `_spark_metadata`, which no other reader looks at: DuckDB would see
-rows twice.
+A batch is written into `_staging`, and its files are then renamed to their places, under names
+that have the query and the batch. The last batch may be written once more, after a kill or because
+the log of the query was not written: the rows are the same (a lease's batch, a range of the event
+log), the files get the same names, and other files that the batch had written are deleted.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from pyspark_amqp.jobs.layout import (
     COLUMNS,
@@ -36,14 +30,12 @@ from pyspark_amqp.jobs.layout import (
     files_in,
     sync,
 )
+from pyspark_amqp.jobs.statements import SAME, query
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark_amqp.engines.engine import Table
 
 ROWS_PER_FILE: Final = 1_000_000
-
-SAME: Final = ("address", "subscription", "position", "enqueuedAt", "JMSMessageID")
-"""Columns that are the same in two rows of an archive if they are of one message."""
 
 
 @dataclass(frozen=True)
@@ -56,26 +48,44 @@ class ArchivedBatch:
     paths: tuple[Path, ...]
 
 
-def dated(rows: DataFrame, what: str) -> DataFrame:
-    """Return the rows with `date`, the day (UTC) of a message's arrival or of an event.
-
-    A message without a time of arrival gets the day of its JMSTimestamp, or else today.
-    """
-    moment = (
-        F.coalesce("enqueuedAt", "JMSTimestamp", F.current_timestamp())
-        if what == MESSAGES
-        else F.col("at")
+DATED: Final = {
+    what: "SELECT CAST(CAST({moment} AS DATE) AS STRING) AS date, {columns} FROM {{rows}} r".format(
+        moment=moment, columns=", ".join(f"r.{name} AS {name}" for name in COLUMNS[what])
     )
-    return rows.select(F.date_format(moment, "yyyy-MM-dd").alias("date"), *COLUMNS[what])
+    for what, moment in {
+        MESSAGES: "coalesce(r.enqueuedAt, r.JMSTimestamp, {now})",
+        EVENTS: "coalesce(r.at, {now})",
+    }.items()
+}
+"""The rows with `date`, the day (UTC) of a message's arrival or of an event.
+
+A message without a time of arrival gets the day of its JMSTimestamp, or else today.
+"""
 
 
-def unseen(rows: DataFrame, archived: DataFrame) -> DataFrame:
+def dated(rows: Table, what: str) -> Table:
+    """Return the rows of DATED."""
+    return query(DATED[what], rows=rows, now=datetime.now(UTC))
+
+
+UNSEEN: Final = "SELECT r.* FROM {{rows}} r ANTI JOIN {{archived}} a ON {same}".format(
+    same=" AND ".join(f"r.{name} IS NOT DISTINCT FROM a.{name}" for name in SAME)
+)
+
+
+def unseen(rows: Table, archived: Table) -> Table:
     """Return those of `rows` that are not archived yet."""
-    both = [rows[name].eqNullSafe(archived[name]) for name in SAME]
-    condition = both[0]
-    for each in both[1:]:
-        condition &= each
-    return rows.join(archived, condition, "anti")
+    return query(UNSEEN, rows=rows, archived=archived)
+
+
+def new_of(archive: Archive, rows: Table) -> Table:
+    """Return the browsed messages that the archive does not have yet."""
+    return unseen(rows, archive.read(rows.engine, MESSAGES)) if archive.has(MESSAGES) else rows
+
+
+def new_query() -> str:
+    """Return the text that distinguishes the files of a query from those of others."""
+    return uuid4().hex[:12]
 
 
 def source_name(archive: Archive, what: str, options: Mapping[str, str]) -> str:
@@ -85,59 +95,6 @@ def source_name(archive: Archive, what: str, options: Mapping[str, str]) -> str:
     read = [options.get(name, "") for name in ("address", "subscription", "topic", "selector")]
     digest = sha256("\n".join((mode, *read)).encode()).hexdigest()[:12]
     return f"{stored}-{digest}"
-
-
-def query_of(checkpoint: Path) -> str:
-    """Return the text that distinguishes the files of a query from those of others.
-
-    A checkpoint made anew has another one, so its first batches replace nothing.
-    """
-    told = json.loads((checkpoint / "metadata").read_text().splitlines()[-1])
-    return str(told["id"]).replace("-", "")[:12]
-
-
-class ArchiveBatchWriter:
-    """The writer of one query's batches, which `foreachBatch` calls."""
-
-    def __init__(
-        self,
-        archive: Archive,
-        what: str,
-        query: Callable[[], str],
-        tell: Callable[[ArchivedBatch], None] = lambda _: None,
-        rows_per_file: int = ROWS_PER_FILE,
-    ) -> None:
-        self._archive: Final = archive
-        self._what: Final = what
-        self._query: Final = query
-        self._tell: Final = tell
-        self._rows_per_file: Final = rows_per_file
-        self._last: int | None = None
-
-    def __call__(self, rows: DataFrame, batch: int) -> None:
-        self._tell(self.write(rows, batch))
-
-    def write(self, rows: DataFrame, batch: int) -> ArchivedBatch:
-        """Write a batch into the archive, in place of its files from an earlier attempt."""
-        query = self._query()
-        staged = self._archive.staging / f"{query}-{batch}"
-        if staged.exists():
-            shutil.rmtree(staged)
-        (
-            dated(rows, self._what)
-            .write.partitionBy(*FOLDERS[self._what])
-            .option("maxRecordsPerFile", self._rows_per_file)
-            .option("compression", "zstd")
-            .parquet(str(staged))
-        )
-        with self._archive.locked():
-            written = place(self._archive, self._what, query, batch, staged)
-            if self._last is None or batch <= self._last:
-                # the first batch that this process writes may have been begun by another process
-                forget(self._archive, self._what, query, batch, but=written.paths)
-        self._last = batch
-        shutil.rmtree(staged)
-        return written
 
 
 def place(archive: Archive, what: str, query: str, batch: int, staged: Path) -> ArchivedBatch:
@@ -166,37 +123,6 @@ def forget(archive: Archive, what: str, query: str, batch: int, but: Sequence[Pa
         name = FILE.fullmatch(file.name)
         if name and name["query"] == query and int(name["batch"]) == batch and file not in kept:
             file.unlink()
-
-
-def stream(
-    archive: Archive,
-    rows: DataFrame,
-    what: str,
-    name: str,
-    *,
-    tell: Callable[[ArchivedBatch], None] = lambda _: None,
-    every: str | None = None,
-) -> StreamingQuery:
-    """Start to archive a stream: what there is now, or a batch each `every`, such as 1 minute."""
-    checkpoint = archive.checkpoint(name)
-    archive.clear_first_offset(name)
-    write = ArchiveBatchWriter(archive, what, partial(query_of, checkpoint), tell)
-    writer = (
-        rows.writeStream.foreachBatch(write)
-        .queryName(name)
-        .option("checkpointLocation", str(checkpoint))
-    )
-    if every is None:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=every).start()
-
-
-def snapshot(archive: Archive, rows: DataFrame) -> ArchivedBatch:
-    """Archive browsed messages, except those that the archive already has."""
-    if archive.has(MESSAGES):
-        archived = archive.read(rows.sparkSession, MESSAGES)
-        rows = unseen(rows, archived.select(*SAME))
-    return ArchiveBatchWriter(archive, MESSAGES, partial(str, uuid4().hex[:12])).write(rows, 0)
 
 
 def check_target(archive: Archive, whats: Sequence[str]) -> None:

@@ -10,15 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, Archive
+from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, Archive, ArchiveError
 from pyspark_amqp.jobs.running import size_of
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import OptionError, is_for, read_options
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
+    from pyspark_amqp.engines.engine import Engine
     from pyspark_amqp.jobs.archive import ArchivedBatch
 
 
@@ -63,6 +61,15 @@ class Sums:
         self.bytes += written.bytes
 
 
+SECONDS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+
+
+def seconds_of(interval: str) -> float:
+    """Return the seconds of an interval in Spark's words, such as `5 minutes`."""
+    count, unit = interval.split()
+    return int(count) * SECONDS[unit.removesuffix("s")]
+
+
 @dataclass
 class Archiving:
     """One run of the archive job. `sources` has the data source's options by part, `messages` and
@@ -97,8 +104,11 @@ class Archiving:
         }
         return cls(Archive(place), shared(broker, {what: sources[what] for what in whats}), every)
 
-    def check(self) -> None:
-        """Raise OptionError, ArchiveError or BrokerError for what is wrong before Spark starts."""
+    def check(self, engine: str) -> None:
+        """Raise OptionError, ArchiveError or BrokerError for what is wrong before Spark starts.
+
+        `engine` is the name of the engine that is to run.
+        """
         from pyspark_amqp.jobs.archive import check_target
         from pyspark_amqp.wire.connection import connected
 
@@ -112,14 +122,46 @@ class Archiving:
                 raise OptionError("--every: messages that stay are archived once; say --mode lease")
             checked.append(read_options(given, use_of(given)))
         check_target(self.archive, list(self.sources))
+        self._check_engine(engine)
         with self._reserved(), connected(checked[0]):
             pass
 
-    def run(self, spark: SparkSession, say: Callable[[str], None]) -> None:
+    def _check_engine(self, engine: str) -> None:
+        """Raise ArchiveError if another engine has begun to archive a source here.
+
+        Only that engine knows what it has begun to write.
+        """
+        from pyspark_amqp.jobs.archive import source_name
+
+        for what, given in self.sources.items():
+            name = source_name(self.archive, what, given)
+            other = self.archive.engine_of(name)
+            if use_of(given) is Use.STREAM and other not in {None, engine}:
+                raise ArchiveError(
+                    f"the {what} of {self.archive.root} were begun with --engine {other}: go on"
+                    " with it, or archive into another folder"
+                )
+
+    def run(self, engine: Engine, say: Callable[[str], None]) -> None:
         """Archive what is there now, or for ever if there is an interval (`every`)."""
+        # messages first, so that the event log has what became of those archived here
+        self.sums = {what: Sums() for what in self.sources}
+        tell = {what: partial(self._written, what, say) for what in self.sources}
         self.archive.sweep(time.time())
         with self._reserved():
-            self._run(spark, say)
+            if engine.name == "spark":
+                from pyspark_amqp.engines.spark_engine import spark_engine
+                from pyspark_amqp.jobs import spark_archive
+
+                spark_archive.run(
+                    self.archive, spark_engine(engine), self.sources, tell, self.every
+                )
+            else:
+                from pyspark_amqp.engines.duckdb_engine import duck_engine
+                from pyspark_amqp.jobs import local_archive
+
+                every_s = None if self.every is None else seconds_of(self.every)
+                local_archive.run(self.archive, duck_engine(engine), self.sources, tell, every_s)
 
     def _reserved(self) -> ExitStack:
         """Return the context in which no other process uses the same checkpoints.
@@ -139,23 +181,6 @@ class Archiving:
             raise
         return held
 
-    def _run(self, spark: SparkSession, say: Callable[[str], None]) -> None:
-        running: list[StreamingQuery] = []
-        # messages first, so that the event log has what became of those archived here
-        for what in self.sources:
-            self.sums[what] = Sums()
-            query = self._start(spark, what, partial(self._written, what, say))
-            if query is not None and self.every is None:
-                query.awaitTermination()
-            elif query is not None:
-                running.append(query)
-        if running:
-            spark.streams.awaitAnyTermination()
-            for query in running:
-                query.stop()
-                if (failed := query.exception()) is not None:
-                    raise failed
-
     def summary(self) -> dict[str, object]:
         """Return the totals that the command prints."""
         return {
@@ -172,30 +197,3 @@ class Archiving:
             f"{what}: batch {written.batch} with {written.rows:,} rows,"
             f" {sums.rows:,} so far, {size_of(sums.bytes)}"
         )
-
-    def _start(
-        self, spark: SparkSession, what: str, tell: Callable[[ArchivedBatch], None]
-    ) -> StreamingQuery | None:
-        from pyspark_amqp.jobs.archive import snapshot, source_name, stream
-
-        given = dict(self.sources[what])
-        if given[MODE] == "browse":
-            tell(snapshot(self.archive, spark.read.format("amqp").options(**given).load()))
-            return None
-        name = source_name(self.archive, what, given)
-        if what == EVENTS and not self.archive.has_begun(name):
-            given["startingPosition"] = self._first_row(spark)
-        rows = spark.readStream.format("amqp").options(**given).load()
-        return stream(self.archive, rows, what, name, tell=tell, every=self.every)
-
-    def _first_row(self, spark: SparkSession) -> str:
-        """Return the first position in the event log that is not archived.
-
-        It is used also if the checkpoint was lost.
-        """
-        from pyspark.sql import functions as F  # noqa: N812 - its usual name
-
-        if not self.archive.has(EVENTS):
-            return "earliest"
-        last = self.archive.read(spark, EVENTS).agg(F.max("id").alias("id")).collect()[0]["id"]
-        return str(last + 1)

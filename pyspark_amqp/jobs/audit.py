@@ -1,6 +1,6 @@
 """The audit's checks of lives: five properties, and the messages that violate them.
 
-Pure functions from frames to frames. `events` has the columns of `rows.columns.EVENT_LOG_COLUMNS`.
+Statements from tables to tables. `events` has the columns of `rows.columns.EVENT_LOG_COLUMNS`.
 `custody.py` has the other checks, `verdict.py` puts them together.
 
 A message is *unclear* if its rows may be those of several messages, or of a life that began before
@@ -27,31 +27,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
-
+from pyspark_amqp.engines.engine import Table
 from pyspark_amqp.jobs.extent import Bounds
-from pyspark_amqp.jobs.findings import DUPLICATE, EARLY, EXCLUSIVE, LOSS, ORDER, broken
-from pyspark_amqp.jobs.lives import (
-    BULK,
-    GIVEN,
-    HURRIED,
-    KEY,
-    given_twice,
-    is_accepted_once,
-    is_not_stored,
-    lives,
-)
-
-STATED: Final = (
-    *("enqueued", "scheduled", "accepted", "ended", "given", "deliverAt"),
-    *("settlements", "holders", "named"),
-    *("lastId", "acceptedId", "beganId", "giftId", "stream"),
-)
-"""Columns that the checks need of each message, besides its state."""
-
-BY_ID: Final = ["address", "subscription", "messageId"]
-"""Columns that identify a scheduled message: its position changes when it enters its queue."""
+from pyspark_amqp.jobs.findings import DUPLICATE, EARLY, EXCLUSIVE, LOSS, ORDER
+from pyspark_amqp.jobs.lives import given_twice, lives
+from pyspark_amqp.jobs.statements import query
 
 ENDED: Final = "ended"
 BEFORE: Final = "before"
@@ -59,6 +39,9 @@ GONE: Final = "gone"
 THERE: Final = "there"
 MISSING: Final = "missing"
 UNSEEN: Final = "unseen"
+
+PLACE: Final = {"address": "STRING", "subscription": "STRING", "position": "BIGINT"}
+"""Columns of the messages that a look has seen, with Spark's types."""
 
 SECOND_LOOK_S: Final = 3.0
 """Seconds until a second look, and until a message that has become due is overdue.
@@ -76,16 +59,24 @@ class Scope:
     until: datetime | None = None
     addresses: tuple[str, ...] = ()
 
-    def takes(self) -> Column:
-        """Return the condition on a frame with `address` and `firstAt`."""
-        wanted = F.lit(True)
+    def of(self, messages: Table) -> Table:
+        """Return the rows of `messages`, which have `address` and `firstAt`, that it takes."""
+        found = messages
         if self.since is not None:
-            wanted = wanted & (F.col("firstAt") >= F.lit(self.since))
+            found = query("SELECT * FROM {found} WHERE firstAt >= {at}", found=found, at=self.since)
         if self.until is not None:
-            wanted = wanted & (F.col("firstAt") < F.lit(self.until))
-        if self.addresses:
-            wanted = wanted & F.col("address").isin(*self.addresses)
-        return wanted
+            found = query("SELECT * FROM {found} WHERE firstAt < {at}", found=found, at=self.until)
+        return at_addresses(found, self.addresses)
+
+
+def at_addresses(found: Table, addresses: tuple[str, ...]) -> Table:
+    """Return the rows of `found` at one of the addresses; all rows if none is given."""
+    if not addresses:
+        return found
+    named = found.engine.table({"address": "STRING"}, [(each,) for each in set(addresses)])
+    return query(
+        "SELECT * FROM {found} SEMI JOIN {named} USING (address)", found=found, named=named
+    )
 
 
 EVERYTHING: Final = Scope()
@@ -95,13 +86,13 @@ EVERYTHING: Final = Scope()
 class Look:
     """The contents of the queues, known apart from the event log.
 
-    `waiting` has `address`, `subscription` and `position` of messages that were seen in queues,
-    when the event log's last row was `last`. `topics` are addresses at which other messages may
-    wait that cannot be seen. `drained` says that queues were empty in the end and no consumer had a
-    message, so each open message is lost. Without either nothing is known, so nothing is lost.
+    `waiting` has the columns PLACE of messages that were seen in queues, when the event log's last
+    row was `last`. `topics` are addresses at which other messages may wait that cannot be seen.
+    `drained` says that queues were empty in the end and no consumer had a message, so each open
+    message is lost. Without either nothing is known, so nothing is lost.
     """
 
-    waiting: DataFrame | None = None
+    waiting: Table | None = None
     last: int | None = None
     topics: frozenset[str] = frozenset()
     drained: bool = False
@@ -118,209 +109,251 @@ NO_LOOK: Final = Look()
 # -- the five checks
 
 
-def with_state(events: DataFrame, seen: DataFrame, known: Bounds, look: Look) -> DataFrame:
-    """Return messages of `lives` with a `state`: where each message is whose life has not ended.
+STATED: Final = """
+SELECT {key}, enqueued, scheduled, accepted, ended, given, deliverAt, settlements, holders, named,
+  lastId, acceptedId, beganId, giftId, stream,
+  nameless > 0
+    OR NOT (firstId >= {sees_from} OR lastId < {hole_from})
+    OR firstBeginId IS DISTINCT FROM firstId AS isUnclear,
+  CASE
+    WHEN (enqueued <= ended AND ended > 0) OR (isOfOne AND endId > lastBeginId) OR bulkId > begun
+      THEN 'ended'
+    WHEN {is_not_stored} AND lastBeginId < {boot_from} THEN 'gone'
+    WHEN isThere THEN 'there'
+    WHEN NOT (enqueued > ended AND begun >= {sees_from}) THEN 'before'
+    WHEN lastId > {looked} THEN 'moving'
+    WHEN lastId = leasedId THEN 'given'
+    WHEN lastId = deliveredId AND lastId >= {boot_from} THEN 'given'
+    WHEN lastId = modifiedId AND lastId >= {boot_from} THEN 'held'
+    WHEN {has_looked} AND subscription = '' AND isTopic THEN 'unseen'
+    WHEN {has_looked} AND {is_not_stored} AND NOT {is_same_broker} THEN 'unseen'
+    ELSE 'missing'
+  END AS state
+FROM (
+  SELECT lives.*, bulkId, isThere, isTopic,
+    coalesce(enqueuedId, lastId) AS begun,
+    subscription <> '' OR (named > 0 AND nameless = 0) AS isOfOne
+  FROM {lives} lives
+  LEFT JOIN {bulk_ends} bulk_ends USING (address, subscription)
+  LEFT JOIN {waiting} waiting USING (address, subscription, position)
+  LEFT JOIN {topics} topics USING (address)
+) joined
+"""
+"""Messages of `lives` with a `state`: where each message is whose life has not ended.
 
-    `ended`: no life is open, or its whole queue was deleted or purged. `gone`: not stored, and its
-    broker process has ended. `there`: it was seen in its queue. `before`: it began before the event
-    log, or before a hole, which may have its end. `moving`: it has rows since the look. `given`: a
-    consumer or a lease has it, by the event log. `held`: it waits for another attempt. `unseen`:
-    the look may have missed it, as it waits at a topic, or was not stored and nothing proves that
-    the broker has not restarted. `missing`: it should be in its queue; without a look, nothing is
-    known.
-    """
-    joined = seen.withColumn("bulkId", F.lit(None).cast("bigint"))
-    if known.bulks:
-        bulk = (
-            events.filter(F.col("position") == BULK)
-            .groupBy("address", "subscription")
-            .agg(F.max("id").alias("bulkId"))
-        )
-        joined = seen.join(F.broadcast(bulk), ["address", "subscription"], "left")
-    is_there = F.lit(None).cast("boolean")
-    if look.waiting is not None:
-        there = look.waiting.select(
-            "address",
-            F.coalesce("subscription", F.lit("")).alias("subscription"),
-            "position",
-            F.lit(True).alias("isThere"),
-        ).distinct()
-        joined = joined.join(there, ["address", "subscription", "position"], "left")
-        is_there = F.col("isThere")
-    begun = F.coalesce("enqueuedId", "lastId")
-    has_begun = (F.col("enqueued") > F.col("ended")) & (begun >= known.sees_from)
-    is_now = F.col("lastId") >= known.boot_from
-    state = (
-        F.when(_has_ended() | (F.col("bulkId") > begun), F.lit(ENDED))
-        .when(is_not_stored() & (F.col("lastBeginId") < known.boot_from), F.lit(GONE))
-        .when(is_there, F.lit(THERE))
-        .when(~has_begun, F.lit(BEFORE))
-        .when(F.col("lastId") > (known.last if look.last is None else look.last), F.lit("moving"))
-        .when(F.col("lastId") == F.col("leasedId"), F.lit("given"))
-        .when((F.col("lastId") == F.col("deliveredId")) & is_now, F.lit("given"))
-        .when((F.col("lastId") == F.col("modifiedId")) & is_now, F.lit("held"))
-        .when(_cannot_be_seen(known, look), F.lit(UNSEEN))
-        .otherwise(F.lit(MISSING))
+`ended`: no life is open, or its whole queue was deleted or purged. A queue has one message at a
+place: so behind an end, a life without an end of its own has ended with an earlier queue, or an
+earlier broker (`isOfOne`). `gone`: not stored, and its broker process has ended. `there`: it was
+seen in its queue. `before`: it began before the event log, or before a hole, which may have its
+end. `moving`: it has rows since the look. `given`: a consumer or a lease has it, by the event log.
+`held`: it waits for another attempt. `unseen`: the look may have missed it, as it waits at a topic,
+or was not stored and nothing proves that the broker has not restarted: a row written behind the
+look is the only proof that it was at the same broker process. `missing`: it should be in its queue;
+without a look, nothing is known.
+"""
+
+BULK_ENDS: Final = """
+SELECT address, subscription, max(id) AS bulkId
+FROM {events} WHERE position = {bulk} GROUP BY address, subscription
+"""
+
+THERE_NOW: Final = """
+SELECT DISTINCT address, coalesce(subscription, '') AS subscription, position, TRUE AS isThere
+FROM {waiting}
+"""
+
+
+def with_state(events: Table, seen: Table, known: Bounds, look: Look) -> Table:
+    """Return messages of `lives` with their state."""
+    engine = events.engine
+    looked = known.last if look.last is None else look.last
+    bulk_ends = {"address": "STRING", "subscription": "STRING", "bulkId": "BIGINT"}
+    return query(
+        STATED,
+        lives=seen,
+        bulk_ends=query(BULK_ENDS, events=events) if known.bulks else engine.table(bulk_ends, []),
+        waiting=engine.table({**PLACE, "isThere": "BOOLEAN"}, [])
+        if look.waiting is None
+        else query(THERE_NOW, waiting=look.waiting),
+        topics=engine.table(
+            {"address": "STRING", "isTopic": "BOOLEAN"}, [(each, True) for each in look.topics]
+        ),
+        has_looked=look.waiting is not None,
+        looked=looked,
+        is_same_broker=known.last > looked,
+        sees_from=known.sees_from,
+        hole_from=known.hole_from,
+        boot_from=known.boot_from,
     )
-    is_whole = (F.col("firstId") >= known.sees_from) | (F.col("lastId") < known.hole_from)
-    is_clear = is_whole & F.col("firstBeginId").eqNullSafe(F.col("firstId"))
-    is_unclear = ~is_clear | (F.col("nameless") > 0)
-    return joined.select(*KEY, *STATED, is_unclear.alias("isUnclear"), state.alias("state"))
 
 
-def _has_ended() -> Column:
-    """Return the condition that no life of a message of `lives` is open.
-
-    A queue has one message at a place. So behind an end, a life without an end of its own has ended
-    with an earlier queue, or an earlier broker.
-    """
-    is_even = (F.col("enqueued") <= F.col("ended")) & (F.col("ended") > 0)
-    is_of_one = (F.col("subscription") != "") | ((F.col("named") > 0) & (F.col("nameless") == 0))
-    return is_even | (is_of_one & (F.col("endId") > F.col("lastBeginId")))
+LOST: Final = """
+SELECT {check} AS check, {key}, lastId AS id, 'it is nowhere' AS detail
+FROM {stated}
+WHERE CASE WHEN {drained} THEN state NOT IN {settled} ELSE state = 'missing' END
+"""
 
 
-def _cannot_be_seen(known: Bounds, look: Look) -> Column:
-    """Return the condition that a look proves nothing about a message that it did not find."""
-    if look.waiting is None:
-        return F.lit(False)
-    hidden = (F.col("subscription") == "") & F.col("address").isin(*look.topics)
-    # a row written behind the look is the only proof that the look was at the same broker process
-    is_same_broker = known.last > (known.last if look.last is None else look.last)
-    return hidden | (is_not_stored() & F.lit(not is_same_broker))
-
-
-def lost(stated: DataFrame, *, drained: bool) -> DataFrame:
+def lost(stated: Table, *, drained: bool) -> Table:
     """Return messages that have begun, have not ended, and are nowhere."""
-    state = F.col("state")
-    is_lost = ~state.isin(ENDED, GONE, BEFORE) if drained else state == MISSING
-    return broken(LOSS, stated.filter(is_lost), "lastId", F.lit("it is nowhere"))
+    return query(LOST, stated=stated, check=LOSS, drained=drained, settled=(ENDED, GONE, BEFORE))
 
 
-def overdue(events: DataFrame, stated: DataFrame, known: Bounds, look: Look) -> DataFrame:
+OVERDUE: Final = """
+WITH never AS (
+  SELECT * FROM {stated}
+  WHERE scheduled > 0 AND enqueued = 0 AND ended = 0
+    AND state NOT IN ('ended', 'gone')
+    AND messageId <> ''
+    AND lastId >= {sees_from}
+    AND deliverAt < {due}
+), came AS (
+  SELECT {by_id}, max(id) AS cameId
+  FROM (SELECT {by_id}, id FROM {events} WHERE kind = 'enqueued') enqueued
+  SEMI JOIN never USING ({by_id})
+  GROUP BY {by_id}
+)
+SELECT {check} AS check, {key}, lastId AS id, 'its delivery time came, and it did not' AS detail
+FROM never LEFT JOIN came USING ({by_id})
+WHERE cameId IS NULL OR cameId < lastId
+"""
+
+
+def overdue(events: Table, stated: Table, known: Bounds, look: Look) -> Table:
     """Return scheduled messages that were due by the event log's last row and never came."""
     assert known.ends_at is not None, "who has a message has a row"
     due = known.ends_at - timedelta(seconds=0 if look.drained else SECOND_LOOK_S)
-    never = stated.filter(
-        (F.col("scheduled") > 0)
-        & (F.col("enqueued") == 0)
-        & (F.col("ended") == 0)
-        & ~F.col("state").isin(ENDED, GONE)
-        & (F.col("messageId") != "")
-        & (F.col("lastId") >= known.sees_from)
-        & (F.col("deliverAt") < F.lit(due))
+    return query(
+        OVERDUE, events=events, stated=stated, check=LOSS, due=due, sees_from=known.sees_from
     )
-    came = (
-        events.filter(F.col("kind") == "enqueued")
-        .join(never.select(*BY_ID).distinct(), BY_ID, "semi")
-        .groupBy(*BY_ID)
-        .agg(F.max("id").alias("cameId"))
-    )
-    still = never.join(came, BY_ID, "left").filter(
-        F.col("cameId").isNull() | (F.col("cameId") < F.col("lastId"))
-    )
-    return broken(LOSS, still, "lastId", F.lit("its delivery time came, and it did not"))
 
 
-def accepted_again(stated: DataFrame) -> DataFrame:
+ACCEPTED_AGAIN: Final = """
+SELECT {check} AS check, {key}, acceptedId AS id,
+  concat(accepted, ' accepts, enqueued ', enqueued) AS detail
+FROM {stated}
+WHERE NOT isUnclear AND NOT {is_accepted_once}
+"""
+
+
+def accepted_again(stated: Table) -> Table:
     """Return messages that were accepted more often than they began."""
-    often = stated.filter(~F.col("isUnclear") & ~is_accepted_once())
-    detail = F.concat("accepted", F.lit(" accepts, enqueued "), "enqueued")
-    return broken(DUPLICATE, often, "acceptedId", detail)
+    return query(ACCEPTED_AGAIN, stated=stated, check=DUPLICATE)
 
 
-def _due(events: DataFrame) -> DataFrame:
-    """Return the messages with an id that were scheduled, each with its first delivery time.
+DUE: Final = """
+SELECT {by_id},
+  min(deliverAt) AS due,
+  min(id) AS scheduledId,
+  min(e.at) AS scheduledAt,
+  min_by(boot, id) AS scheduledBoot
+FROM (SELECT * FROM {events} WHERE kind = 'scheduled' AND messageId <> '') e
+ANTI JOIN (
+  SELECT DISTINCT {by_id} FROM {events}
+  WHERE kind = 'enqueued' AND reason LIKE '%made ready by an operator'
+) hurried USING ({by_id})
+GROUP BY {by_id}
+"""
+"""The messages with an id that were scheduled, each with its first delivery time.
 
-    Those that an operator made ready before it are left out.
-    """
-    hurried = events.filter((F.col("kind") == "enqueued") & F.col("reason").endswith(HURRIED))
-    return (
-        events.filter((F.col("kind") == "scheduled") & (F.col("messageId") != ""))
-        .groupBy(*BY_ID)
-        .agg(
-            F.min("deliverAt").alias("due"),
-            F.min("id").alias("scheduledId"),
-            F.min("at").alias("scheduledAt"),
-            F.min_by("boot", "id").alias("scheduledBoot"),
-        )
-        .join(hurried.select(*BY_ID).distinct(), BY_ID, "anti")
-    )
+Those that an operator made ready before it are left out.
+"""
+
+CAME: Final = """
+SELECT e.*, due, scheduledId, scheduledBoot
+FROM (SELECT * FROM {events} WHERE kind = 'enqueued' OR kind IN {given}) e
+JOIN {due} due USING ({by_id})
+WHERE id > scheduledId
+"""
+"""The rows of scheduled messages that are in their queue, or given."""
 
 
-def _come(events: DataFrame) -> DataFrame:
-    """Return the rows of scheduled messages that are in their queue, or given."""
-    return (
-        events.filter(F.col("kind").isin("enqueued", *GIVEN))
-        .join(_due(events), BY_ID)
-        .filter(F.col("id") > F.col("scheduledId"))
-    )
+def _came(events: Table) -> Table:
+    return query(CAME, events=events, due=query(DUE, events=events))
 
 
-def timed(events: DataFrame, scope: Scope) -> DataFrame:
+TIMED: Final = """
+SELECT due.* FROM (SELECT *, scheduledAt AS firstAt FROM {due}) due
+LEFT JOIN (SELECT {by_id}, min_by(boot, id) AS cameBoot FROM {came} GROUP BY {by_id}) came
+  USING ({by_id})
+WHERE cameBoot IS NULL OR cameBoot = scheduledBoot
+"""
+
+
+def timed(events: Table, scope: Scope) -> Table:
     """Return the scheduled messages that `early` can judge: they did not come after a restart."""
-    came = _come(events).groupBy(*BY_ID).agg(F.min_by("boot", "id").alias("cameBoot"))
-    due = _due(events).withColumn("firstAt", F.col("scheduledAt")).filter(scope.takes())
-    is_judged = F.col("cameBoot").isNull() | (F.col("cameBoot") == F.col("scheduledBoot"))
-    return due.join(came, BY_ID, "left").filter(is_judged)
+    return scope.of(query(TIMED, due=query(DUE, events=events), came=_came(events)))
 
 
-def early(events: DataFrame, scope: Scope) -> DataFrame:
+CAME_EARLY: Final = """
+SELECT {by_id}, min_by(position, id) AS position, min_by(due, id) AS due,
+  min_by(came.at, id) AS firstAt, min(id) AS firstId
+FROM {came} came
+WHERE boot = scheduledBoot AND came.at < due
+GROUP BY {by_id}
+"""
+
+EARLY_ONES: Final = """
+SELECT {check} AS check, {key}, firstId AS id, concat('due ', CAST(due AS STRING)) AS detail
+FROM {found}
+"""
+
+
+def early(events: Table, scope: Scope) -> Table:
     """Return the first row of each message that was in a queue, or given, before its time."""
-    found = (
-        _come(events)
-        .filter((F.col("boot") == F.col("scheduledBoot")) & (F.col("at") < F.col("due")))
-        .groupBy(*BY_ID)
-        .agg(
-            *(F.min_by(name, "id").alias(name) for name in ("position", "due")),
-            F.min_by("at", "id").alias("firstAt"),
-            F.min("id").alias("firstId"),
-        )
-        .filter(scope.takes())
-    )
-    return broken(EARLY, found, "firstId", F.concat(F.lit("due "), "due"))
+    found = scope.of(query(CAME_EARLY, came=_came(events)))
+    return query(EARLY_ONES, found=found, check=EARLY)
 
 
-def out_of_order(stated: DataFrame) -> DataFrame:
-    """Return messages first given to a consumer after a message that had arrived later.
+OUT_OF_ORDER: Final = """
+SELECT {check} AS check, {key}, giftId AS id,
+  concat('came in row ', beganId, ', given after that of ', beforeIt) AS detail
+FROM (
+  SELECT *, lag(beganId) OVER (PARTITION BY stream ORDER BY giftId) AS beforeIt
+  FROM {stated}
+  WHERE {is_in_order_known}
+) given
+WHERE beforeIt > beganId
+"""
+"""Messages first given to a consumer after a message that had arrived later.
 
-    The ids of the rows that began their lives are in the order of the queue, even if positions
-    change. Only messages of one priority, the last digit of a position, are compared.
-    """
-    stream = Window.partitionBy("stream").orderBy("giftId")
-    found = (
-        stated.filter(is_in_order_known())
-        .withColumn("beforeIt", F.lag("beganId").over(stream))
-        .filter(F.col("beforeIt") > F.col("beganId"))
-    )
-    detail = F.concat(F.lit("came in row "), "beganId", F.lit(", given after that of "), "beforeIt")
-    return broken(ORDER, found, "giftId", detail)
-
-
-def is_in_order_known() -> Column:
-    """Return the condition that it is known when a message arrived that was given.
-
-    It is not if it began before the event log, or if several messages without an id had its place.
-    """
-    return (F.col("beganId") < F.col("giftId")) & (F.col("enqueued") == 1)
+The ids of the rows that began their lives are in the order of the queue, even if positions change.
+Only messages of one priority, the last digit of a position, are compared.
+"""
 
 
-def given_to_two(events: DataFrame, stated: DataFrame, known: Bounds) -> DataFrame:
+def out_of_order(stated: Table) -> Table:
+    """Return messages that were given out of their order."""
+    return query(OUT_OF_ORDER, stated=stated, check=ORDER)
+
+
+GIVEN_TO_TWO: Final = """
+SELECT {check} AS check, {key}, id, 'given while somebody had it' AS detail FROM {found}
+"""
+
+
+def given_to_two(events: Table, stated: Table, known: Bounds) -> Table:
     """Return messages that were given while a consumer or a lease had them.
 
     Few are given more than once, so only the rows of those are sorted.
     """
-    again = stated.filter(may_be_given_to_two()).select(*KEY)
-    found = given_twice(events.join(again, [*KEY], "semi"), known.sees_from)
-    return broken(EXCLUSIVE, found, "id", F.lit("given while somebody had it"))
+    traced = query(
+        "SELECT * FROM {events} SEMI JOIN (SELECT {key} FROM {stated} WHERE {may_be_given_to_two})"
+        " again USING ({key})",
+        events=events,
+        stated=stated,
+    )
+    return query(GIVEN_TO_TWO, found=given_twice(traced, known.sees_from), check=EXCLUSIVE)
 
 
-def may_be_given_to_two() -> Column:
-    """Return the condition that `given_to_two` has to look at a message's rows."""
-    return ~F.col("isUnclear") & (F.col("given") > 1)
+PLACES: Final = """
+SELECT DISTINCT address, subscription FROM {stated} WHERE state = 'missing'
+ORDER BY address, subscription
+"""
 
 
-def places_to_look(events: DataFrame, known: Bounds, scope: Scope) -> list[tuple[str, str]]:
+def places_to_look(events: Table, known: Bounds, scope: Scope) -> list[tuple[str, str]]:
     """Return (address, subscription) of the messages that should be in their queues."""
-    stated = with_state(events, lives(events).filter(scope.takes()), known, NO_LOOK)
-    wanted = stated.filter(F.col("state") == MISSING).select("address", "subscription").distinct()
-    return sorted((row["address"], row["subscription"]) for row in wanted.collect())
+    stated = with_state(events, scope.of(lives(events)), known, NO_LOOK)
+    rows = query(PLACES, stated=stated).rows()
+    return [(row["address"], row["subscription"]) for row in rows]

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark_amqp.jobs.layout import EVENTS, Archive
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
+    from pyspark_amqp.engines.engine import Engine, Table
     from pyspark_amqp.jobs.audit import Look, Scope
     from pyspark_amqp.jobs.extent import Bounds, Hole
     from pyspark_amqp.jobs.verdict import Verdict
@@ -63,20 +62,19 @@ class Auditing:
             with connected(read_options({**self.broker, "mode": "events"}, Use.BATCH)):
                 pass
 
-    def rows(self, spark: SparkSession) -> DataFrame:
+    def rows(self, engine: Engine) -> Table:
         """Return the event log's rows of that time and those addresses, as a report needs them."""
-        from pyspark.sql import functions as F  # noqa: N812 - its usual name
+        from pyspark_amqp.jobs.audit import at_addresses
+        from pyspark_amqp.jobs.statements import query
 
-        found = self._events(spark)
+        found = self._events(engine)
         if self.since is not None:
-            found = found.filter(F.col("at") >= F.lit(self.since))
+            found = query("SELECT * FROM {e} e WHERE e.at >= {since}", e=found, since=self.since)
         if self.until is not None:
-            found = found.filter(F.col("at") < F.lit(self.until))
-        if self.addresses:
-            found = found.filter(F.col("address").isin(*self.addresses))
-        return found
+            found = query("SELECT * FROM {e} e WHERE e.at < {until}", e=found, until=self.until)
+        return at_addresses(found, self.addresses)
 
-    def run(self, spark: SparkSession, say: Callable[[str], None]) -> tuple[Verdict, DataFrame]:
+    def run(self, engine: Engine, say: Callable[[str], None]) -> tuple[Verdict, Table]:
         """Return the verdict, and the messages that violate a check."""
         from pyspark_amqp.jobs.audit import Look, Scope
         from pyspark_amqp.jobs.extent import bounds
@@ -85,40 +83,41 @@ class Auditing:
         scope = Scope(self.since, self.until, self.addresses)
         say("reading the event log")
         if self.broker is not None:
-            return self._with_looks(spark, scope, say)
-        events = self._events(spark)
+            return self._with_looks(engine, scope, say)
+        events = self._events(engine)
         known = bounds(events)
         say(f"judging {known.rows:,} events")
         return judge(events, known, look=Look(drained=self.drained), scope=scope)
 
-    def _events(self, spark: SparkSession) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812 - its usual name
-
+    def _events(self, engine: Engine) -> Table:
         from pyspark_amqp.jobs.looking import live_events
-        from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS
+        from pyspark_amqp.jobs.statements import query
 
         if self.place is None:
             assert self.broker is not None
-            return live_events(spark, self.broker, max(0, self.from_row - 1))
-        found = Archive(self.place).read(spark, EVENTS).select(*EVENT_LOG_COLUMNS)
-        return found.filter(F.col("id") >= self.from_row) if self.from_row else found
+            return live_events(engine, self.broker, max(0, self.from_row - 1))
+        return query(
+            "SELECT {event_columns} FROM {archived} e WHERE id >= {from_row}",
+            archived=Archive(self.place).read(engine, EVENTS),
+            from_row=self.from_row,
+        )
 
     def _with_looks(
-        self, spark: SparkSession, scope: Scope, say: Callable[[str], None]
-    ) -> tuple[Verdict, DataFrame]:
+        self, engine: Engine, scope: Scope, say: Callable[[str], None]
+    ) -> tuple[Verdict, Table]:
         """Judge with a look into the queues; if messages are missing, look once more."""
         from pyspark_amqp.jobs.audit import SECOND_LOOK_S
         from pyspark_amqp.jobs.extent import bounds
         from pyspark_amqp.jobs.findings import LOSS
         from pyspark_amqp.jobs.verdict import judge
 
-        archived = 0 if self.place is None else bounds(self._events(spark)).last
+        archived = 0 if self.place is None else bounds(self._events(engine)).last
         for number in range(LOOKS):
-            before = self._whole(spark, archived)
+            before = self._whole(engine, archived)
             known = bounds(before)
             say(f"judging {known.rows:,} events")
-            looked = self._look(spark, before, known, scope, say)
-            after = self._whole(spark, archived)
+            looked = self._look(before, known, scope, say)
+            after = self._whole(engine, archived)
             verdict, found = judge(after, bounds(after), look=looked, scope=scope)
             if verdict.broken[LOSS] == 0 or number == LOOKS - 1:
                 return verdict, found
@@ -126,52 +125,43 @@ class Auditing:
             time.sleep(SECOND_LOOK_S)
         raise AssertionError("the last look decides")
 
-    def _whole(self, spark: SparkSession, archived: int) -> DataFrame:
+    def _whole(self, engine: Engine, archived: int) -> Table:
         """Return the event log up to this moment, without rows that are written later.
 
         `archived` is the last id of the archive, 0 without one.
         """
-        from pyspark import StorageLevel
-
         from pyspark_amqp.jobs.looking import first_kept, live_events
+        from pyspark_amqp.jobs.statements import query, union
 
         assert self.broker is not None
         behind = max(archived, self.from_row - 1, 0)
-        newer = live_events(spark, self.broker, behind).persist(StorageLevel.MEMORY_AND_DISK)
-        # read the rows now, so that later ones are not in the frame
-        newer.count()
+        newer = live_events(engine, self.broker, behind).kept()
+        _compute(newer)
         if self.place is None:
             # the broker may have removed rows among those that were read meanwhile
-            return newer.filter(newer["id"] >= first_kept(self.broker))
-        return self._events(spark).unionByName(newer)
+            first = first_kept(self.broker)
+            return query("SELECT * FROM {newer} WHERE id >= {first}", newer=newer, first=first)
+        return union([self._events(engine), newer])
 
-    def _look(
-        self,
-        spark: SparkSession,
-        events: DataFrame,
-        known: Bounds,
-        scope: Scope,
-        say: Callable[[str], None],
-    ) -> Look:
-        from pyspark import StorageLevel
-
+    def _look(self, events: Table, known: Bounds, scope: Scope, say: Callable[[str], None]) -> Look:
         from pyspark_amqp.jobs.audit import Look, places_to_look
         from pyspark_amqp.jobs.looking import waiting
 
         assert self.broker is not None
         places = places_to_look(events, known, scope)
         say(f"looking into {len(places)} queues")
-        seen, topics = waiting(spark, self.broker, places)
-        seen = seen.persist(StorageLevel.MEMORY_AND_DISK)
-        # look now, not when the frame is used
-        seen.count()
+        seen, topics = waiting(events.engine, self.broker, places)
+        seen = seen.kept()
+        _compute(seen)
         return Look(seen, known.last, topics)
 
-    def write(self, offending: DataFrame, path: Path) -> None:
+    def write(self, offending: Table, path: Path) -> None:
         """Write all offending messages to a file: Parquet if its name ends so, else CSV."""
         import pyarrow.parquet as pq
 
-        table = offending.orderBy("id").toArrow()
+        from pyspark_amqp.jobs.findings import in_order
+
+        table = in_order(offending).arrow()
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".parquet":
             pq.write_table(table, path)
@@ -181,6 +171,13 @@ class Auditing:
             writer.writerow(table.column_names)
             for row in table.to_pylist():
                 writer.writerow(["" if value is None else str(value) for value in row.values()])
+
+
+def _compute(kept: Table) -> None:
+    """Compute the rows of a table now, not when they are used."""
+    from pyspark_amqp.jobs.statements import query
+
+    query("SELECT count(*) AS count FROM {kept}", kept=kept).rows()
 
 
 # -- output
@@ -200,14 +197,14 @@ def table_of(verdict: Verdict) -> list[dict[str, object]]:
     return rows
 
 
-def lines_of(offending: DataFrame, count: int) -> list[dict[str, object]]:
+def lines_of(offending: Table, count: int) -> list[dict[str, object]]:
     """Return the first `count` offending messages."""
     if count == 0:
         return []
-    from pyspark_amqp.spark import utc
+    from pyspark_amqp.jobs.findings import in_order
 
-    rows = offending.orderBy("id").limit(count).collect()
-    return [{**row.asDict(), "at": utc(row["at"]).isoformat()} for row in rows]
+    rows = in_order(offending, count).rows()
+    return [{**row, "at": row["at"].isoformat()} for row in rows]
 
 
 STATES: Final = {

@@ -1,7 +1,7 @@
 """The audit's checks of custody: messages are recorded, given, accepted and moved without a break.
 
-Pure functions from frames to frames. Some need facts that older brokers did not record: their rows
-are not judged.
+Statements from tables to tables. Some need facts that older brokers did not record: their rows are
+not judged.
 
 - given first: an accepted message was enqueued, and delivered or leased, before. Not judged if its
   first row is not that of its beginning, unless its place in the order of its queue proves that
@@ -17,35 +17,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
-
+from pyspark_amqp.engines.engine import Table
 from pyspark_amqp.jobs.extent import Bounds
-from pyspark_amqp.jobs.findings import DEAD_LETTER, FIRST, HOLDER, RECORDED, broken
-from pyspark_amqp.jobs.lives import (
-    ACCEPTED,
-    BEGINS,
-    BULK,
-    GIVEN,
-    KEY,
-    MOVES,
-    SETTLEMENTS,
-    is_accepted_once,
-    lives,
-    process,
-)
-
-TARGET: Final = r"(?s)to queue (.*)$"
-"""Pattern of the reason of a row of MOVES: the address that the message was moved to."""
-
-NO_EVENT_LOG: Final = ", which has no event log"
-"""The end of such a reason if the target has no rows."""
+from pyspark_amqp.jobs.findings import DEAD_LETTER, FIRST, HOLDER, RECORDED
+from pyspark_amqp.jobs.lives import lives
+from pyspark_amqp.jobs.statements import query
 
 REASON_MAX: Final = 255
 """Characters at which the broker cuts a reason: one as long may not have the whole address."""
-
-SEQUENCE: Final = ("boot", "session", "priority")
-"""Columns that identify messages which a queue has numbered without a gap."""
 
 GAP_MAX: Final = 1_000_000
 """Maximum positions of one gap that are reported, each as a message."""
@@ -57,154 +36,160 @@ PRIORITIES: Final = 10
 # -- given first, by its holder
 
 
-def may_be_accepted_by_another() -> Column:
-    """Return the condition that `accepted_by_another` has to look at a message's rows."""
-    is_even = (F.col("given") == F.col("settlements")) & (F.col("holders") == 0)
-    return ~F.col("isUnclear") & (F.col("accepted") > 0) & is_accepted_once() & ~is_even
+ACCEPTED_BY_ANOTHER: Final = """
+WITH traced AS (
+  SELECT {key}, id, kind,
+    lag(kind) OVER (PARTITION BY {key}, consumer, link, {process} ORDER BY id) AS before,
+    sum(CASE WHEN kind IN {given} THEN 1 ELSE 0 END) OVER (
+      PARTITION BY {key} ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS gifts
+  FROM (SELECT * FROM {events} WHERE kind IN {given} OR kind IN {settlements}) events
+  SEMI JOIN (SELECT {key} FROM {stated} WHERE {may_be_accepted_by_another}) doubtful USING ({key})
+), found AS (
+  SELECT {key}, min(id) AS id, min_by(gifts, id) AS gifts
+  FROM traced
+  WHERE kind IN {accepted} AND NOT coalesce(before IN {given}, FALSE)
+  GROUP BY {key}
+)
+SELECT CASE WHEN gifts > 0 THEN {holder_check} ELSE {first_check} END AS check, {key}, id,
+  CASE WHEN gifts > 0 THEN 'another had it' ELSE 'it was given to nobody' END AS detail
+FROM found
+"""
 
 
-def accepted_by_another(events: DataFrame, stated: DataFrame) -> DataFrame:
+def accepted_by_another(events: Table, stated: Table) -> Table:
     """Return messages accepted by a consumer or lease that did not have them.
 
     Few have a delivery that was not settled by its consumer, so only the rows of those are sorted.
     """
-    doubtful = stated.filter(may_be_accepted_by_another()).select(*KEY)
-    own = Window.partitionBy(*KEY, "consumer", "link", process()).orderBy("id")
-    so_far = Window.partitionBy(*KEY).orderBy("id").rowsBetween(Window.unboundedPreceding, 0)
-    is_given = F.col("kind").isin(*GIVEN)
-    found = (
-        events.filter(F.col("kind").isin(*GIVEN, *SETTLEMENTS))
-        .join(doubtful, [*KEY], "semi")
-        .withColumn("before", F.lag("kind").over(own))
-        .withColumn("gifts", F.count_if(is_given).over(so_far))
-        .filter(F.col("kind").isin(*ACCEPTED))
-        .filter(~F.coalesce(F.col("before").isin(*GIVEN), F.lit(False)))
-        .groupBy(*KEY)
-        .agg(F.min("id").alias("id"), F.min_by("gifts", "id").alias("gifts"))
+    return query(
+        ACCEPTED_BY_ANOTHER,
+        events=events,
+        stated=stated,
+        holder_check=HOLDER,
+        first_check=FIRST,
     )
-    was_given = F.col("gifts") > 0
-    check = F.when(was_given, F.lit(HOLDER)).otherwise(F.lit(FIRST))
-    detail = F.when(was_given, F.lit("another had it")).otherwise(F.lit("it was given to nobody"))
-    return broken(check, found, "id", detail)
 
 
 # -- dead letter
 
 
-def sent_away(events: DataFrame, known: Bounds) -> DataFrame:
+SENT_AWAY: Final = """
+SELECT {key}, id, e.at AS firstAt, id + 1 AS nextId,
+  regexp_extract(reason, '(?s)to queue (.*)$', 1) AS target
+FROM {events} e
+WHERE kind IN {moves}
+  AND reason LIKE '%to queue %'
+  AND reason NOT LIKE '%, which has no event log'
+  AND length(reason) < {reason_max}
+  AND id < {last}
+  AND id + 1 NOT IN {hidden}
+"""
+
+
+def sent_away(events: Table, known: Bounds) -> Table:
     """Return rows of messages that went to a queue with an event log: its row is the next one."""
-    hidden = [hole.first for hole in known.holes]
-    reason = F.col("reason")
-    return events.filter(
-        F.col("kind").isin(*MOVES)
-        & reason.contains("to queue ")
-        & ~reason.endswith(NO_EVENT_LOG)
-        & (F.length(reason) < REASON_MAX)
-        & (F.col("id") < known.last)
-        & ~(F.col("id") + 1).isin(*hidden)
-    ).select(
-        *KEY,
-        "id",
-        F.col("at").alias("firstAt"),
-        F.regexp_extract("reason", TARGET, 1).alias("target"),
-        (F.col("id") + 1).alias("nextId"),
-    )
+    hidden = tuple(hole.first for hole in known.holes) or (0,)
+    return query(SENT_AWAY, events=events, reason_max=REASON_MAX, last=known.last, hidden=hidden)
 
 
-def never_arrived(events: DataFrame, sent: DataFrame) -> DataFrame:
+NEVER_ARRIVED: Final = """
+SELECT {check} AS check, {key}, id, concat('it did not come to ', target) AS detail
+FROM {sent} sent
+ANTI JOIN (
+  SELECT id AS nextId, address AS target, messageId FROM {events} WHERE kind IN {begins}
+) came USING (nextId, target, messageId)
+"""
+
+
+def never_arrived(events: Table, sent: Table) -> Table:
     """Return messages of `sent_away` that did not come to the queue that their row names."""
-    came = events.filter(F.col("kind").isin(*BEGINS)).select(
-        F.col("id").alias("cameId"),
-        F.col("address").alias("cameTo"),
-        F.col("messageId").alias("cameAs"),
-    )
-    is_there = (
-        (F.col("nextId") == F.col("cameId"))
-        & (F.col("target") == F.col("cameTo"))
-        & (F.col("messageId") == F.col("cameAs"))
-    )
-    missing = sent.join(came, is_there, "anti")
-    return broken(DEAD_LETTER, missing, "id", F.concat(F.lit("it did not come to "), "target"))
+    return query(NEVER_ARRIVED, events=events, sent=sent, check=DEAD_LETTER)
 
 
 # -- recorded
 
 
-def gaps(events: DataFrame, known: Bounds) -> DataFrame | None:
+BEGINNINGS: Final = """
+SELECT id, e.at AS at, address, subscription, boot, session,
+  position % {priorities} AS priority,
+  CAST(floor(position / {priorities}) AS BIGINT) AS place
+FROM {events} e
+WHERE kind IN {begins} AND position > {bulk} AND session <> '' AND id >= {sees_from}
+"""
+
+INCOMPLETE: Final = """
+SELECT boot, session, priority FROM {beginnings}
+GROUP BY boot, session, priority
+HAVING max(place) - min(place) + 1 > count(*)
+"""
+"""The sequences with gaps: a queue numbers its messages of a priority without one."""
+
+GAPS: Final = """
+SELECT address, subscription, id, beforeId, lacking * {priorities} + priority AS position, firstAt
+FROM (
+  SELECT address, subscription, id, beforeId, priority, firstAt,
+    explode(sequence(before + 1, least(place - 1, before + {gap_max}))) AS lacking
+  FROM (
+    SELECT b.*, b.at AS firstAt, lag(place) OVER own AS before, lag(id) OVER own AS beforeId
+    FROM {beginnings} b SEMI JOIN {incomplete} incomplete USING (boot, session, priority)
+    WINDOW own AS (PARTITION BY boot, session, priority ORDER BY place)
+  ) numbered
+  WHERE place > before + 1
+) spread
+"""
+
+
+def gaps(events: Table, known: Bounds) -> Table | None:
     """Return positions between those of two messages that no message began at; None for none.
 
-    Each has the `boot` of its queue, the ids of the rows around it, and `firstAt` of the later one.
-    A queue gives a position to each message that is enqueued or scheduled.
+    Each has the ids of the rows around it, and `firstAt` of the later one. A queue gives a position
+    to each message that is enqueued or scheduled.
     """
-    begins = events.filter(
-        F.col("kind").isin(*BEGINS)
-        & (F.col("position") > BULK)
-        & (F.col("session") != "")
-        & (F.col("id") >= known.sees_from)
-    ).select(
-        *("id", "at", "address", "subscription", "boot", "session"),
-        (F.col("position") % PRIORITIES).alias("priority"),
-        F.floor(F.col("position") / PRIORITIES).alias("place"),
-    )
-    lacking = (
-        begins.groupBy(*SEQUENCE)
-        .agg(F.count("*").alias("rows"), F.min("place").alias("low"), F.max("place").alias("high"))
-        .filter(F.col("high") - F.col("low") + 1 > F.col("rows"))
-        .select(*SEQUENCE)
-        .collect()
-    )
+    beginnings = query(BEGINNINGS, events=events, priorities=PRIORITIES, sees_from=known.sees_from)
+    lacking = query(INCOMPLETE, beginnings=beginnings).rows()
     if not lacking:
         return None
-    spark = events.sparkSession
-    columns = "boot STRING, session STRING, priority BIGINT"
-    wanted = F.broadcast(spark.createDataFrame([tuple(each) for each in lacking], columns))
-    own = Window.partitionBy(*SEQUENCE).orderBy("place")
-    return (
-        begins.join(wanted, [*SEQUENCE], "semi")
-        .withColumn("before", F.lag("place").over(own))
-        .withColumn("beforeId", F.lag("id").over(own))
-        .filter(F.col("place") > F.col("before") + 1)
-        .withColumn(
-            "lacking",
-            F.explode(
-                F.sequence(
-                    F.col("before") + 1,
-                    F.least(F.col("place") - 1, F.col("before") + F.lit(GAP_MAX)),
-                )
-            ),
-        )
-        .select(
-            *("address", "subscription", "id", "beforeId"),
-            (F.col("lacking") * PRIORITIES + F.col("priority")).alias("position"),
-            F.col("at").alias("firstAt"),
-        )
+    columns = {"boot": "STRING", "session": "STRING", "priority": "BIGINT"}
+    incomplete = events.engine.table(columns, [tuple(row.values()) for row in lacking])
+    return query(
+        GAPS,
+        beginnings=beginnings,
+        incomplete=incomplete,
+        priorities=PRIORITIES,
+        gap_max=GAP_MAX,
     )
 
 
-def unrecorded(events: DataFrame, lacking: DataFrame) -> DataFrame:
+UNRECORDED: Final = """
+SELECT CASE WHEN isSeen THEN {first_check} ELSE {recorded_check} END AS check,
+  address, subscription, position, coalesce(messageId, '') AS messageId,
+  coalesce(lastId, id) AS id,
+  CASE WHEN isSeen THEN 'it was never enqueued'
+    ELSE 'no row tells of this message, but of one behind it' END AS detail
+FROM (
+  SELECT address, subscription, position, id, max(isSeen) AS isSeen,
+    max_by(messageId, CASE WHEN isSeen THEN lastId END) AS messageId,
+    max(CASE WHEN isSeen THEN lastId END) AS lastId
+  FROM (
+    SELECT lacking.*, messageId, lastId, coalesce(lastId > beforeId, FALSE) AS isSeen
+    FROM {lacking} lacking
+    LEFT JOIN (
+      SELECT address, subscription, position, messageId, lastId FROM {lives}
+      WHERE enqueued = 0 AND scheduled = 0
+    ) begunless USING (address, subscription, position)
+  ) joined
+  GROUP BY address, subscription, position, id
+) found
+"""
+
+
+def unrecorded(events: Table, lacking: Table) -> Table:
     """Return the messages at positions of `gaps`: those with other rows, and those without any."""
-    begunless = (
-        lives(events)
-        .filter((F.col("enqueued") == 0) & (F.col("scheduled") == 0))
-        .select("address", "subscription", "position", "messageId", "lastId")
+    return query(
+        UNRECORDED,
+        lacking=lacking,
+        lives=lives(events),
+        first_check=FIRST,
+        recorded_check=RECORDED,
     )
-    place = ["address", "subscription", "position"]
-    seen = begunless.alias("seen")
-    found = (
-        lacking.join(seen, place, "left")
-        .withColumn("isSeen", F.coalesce(F.col("lastId") > F.col("beforeId"), F.lit(False)))
-        .groupBy(*place, "id")
-        .agg(
-            F.max("isSeen").alias("isSeen"),
-            F.max_by("messageId", F.when(F.col("isSeen"), F.col("lastId"))).alias("messageId"),
-            F.max(F.when(F.col("isSeen"), F.col("lastId"))).alias("lastId"),
-        )
-        .withColumn("messageId", F.coalesce("messageId", F.lit("")))
-        .withColumn("shownBy", F.coalesce("lastId", "id"))
-    )
-    is_seen = F.col("isSeen")
-    check = F.when(is_seen, F.lit(FIRST)).otherwise(F.lit(RECORDED))
-    detail = F.when(is_seen, F.lit("it was never enqueued")).otherwise(
-        F.lit("no row tells of this message, but of one behind it")
-    )
-    return broken(check, found, "shownBy", detail)

@@ -12,11 +12,9 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame, Row, Window
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
-
-from pyspark_amqp.jobs.findings import WHOLE, broken
-from pyspark_amqp.jobs.lives import BULK, MOVES
+from pyspark_amqp.engines.engine import Record, Table
+from pyspark_amqp.jobs.findings import WHOLE
+from pyspark_amqp.jobs.statements import BULK, query
 
 BLOCK_BITS: Final = 16
 """Bits of an id within a block. Counting ids in blocks of 65,536 finds gaps without sorting."""
@@ -67,24 +65,43 @@ class Bounds:
         return self.holes[0].first if self.holes else FAR
 
 
-def bounds(events: DataFrame) -> Bounds:
+BLOCKS: Final = """
+SELECT shiftright(id, {bits}) AS block, boot,
+  count(*) AS rows,
+  min(id) AS first,
+  max(id) AS last,
+  max_by(e.at, id) AS at,
+  count_if(kind = 'scheduled') AS scheduled,
+  count_if(position = {bulk}) AS bulks,
+  count_if(kind IN {moves}) AS moves
+FROM {events} e
+GROUP BY shiftright(id, {bits}), boot
+"""
+
+HOLES: Final = """
+SELECT before + 1 AS first, id - 1 AS last
+FROM (
+  SELECT id, lag(id) OVER (PARTITION BY shiftright(id, {bits}), boot ORDER BY id) AS before
+  FROM {events}
+  WHERE shiftright(id, {bits}) IN {incomplete}
+) traced
+WHERE id > before + 1
+ORDER BY id DESC
+LIMIT {most}
+"""
+"""The last holes between two rows of a block. Only incomplete blocks are sorted."""
+
+HOLES_FOUND: Final = """
+SELECT {check} AS check, {key}, id, concat(hole, ' before it: missing') AS detail FROM {holes}
+"""
+
+
+def bounds(events: Table) -> Bounds:
     """Return the extent of an event log, in one pass; a second one locates holes if there are any.
 
     The rows of one process lie together.
     """
-    blocks = (
-        events.groupBy(F.shiftright("id", BLOCK_BITS).alias("block"), "boot")
-        .agg(
-            F.count("*").alias("rows"),
-            F.min("id").alias("first"),
-            F.max("id").alias("last"),
-            F.max_by("at", "id").alias("at"),
-            F.count_if(F.col("kind") == "scheduled").alias("scheduled"),
-            F.count_if(F.col("position") == BULK).alias("bulks"),
-            F.count_if(F.col("kind").isin(*MOVES)).alias("moves"),
-        )
-        .collect()
-    )
+    blocks = query(BLOCKS, events=events, bits=BLOCK_BITS).rows()
     if not blocks:
         return Bounds(0, 0, 0, 0, 0, 0, None, 0, 0)
     blocks.sort(key=itemgetter("first"))
@@ -107,8 +124,8 @@ def bounds(events: DataFrame) -> Bounds:
     )
 
 
-def _holes(events: DataFrame, blocks: Sequence[Row]) -> tuple[Hole, ...]:
-    """Return the last HOLES_MAX holes, ascending; only blocks with a hole are sorted."""
+def _holes(events: Table, blocks: Sequence[Record]) -> tuple[Hole, ...]:
+    """Return the last HOLES_MAX holes, ascending."""
     found = []
     incomplete = []
     expected = blocks[0]["first"]
@@ -119,24 +136,22 @@ def _holes(events: DataFrame, blocks: Sequence[Row]) -> tuple[Hole, ...]:
             incomplete.append(each["block"])
         expected = each["last"] + 1
     if incomplete:
-        own = Window.partitionBy("block", "boot").orderBy("id")
-        within = (
-            events.select(F.shiftright("id", BLOCK_BITS).alias("block"), "boot", "id")
-            .filter(F.col("block").isin(*incomplete))
-            .withColumn("before", F.lag("id").over(own))
-            .filter(F.col("id") > F.col("before") + 1)
-            .orderBy(F.desc("id"))
-            .limit(HOLES_MAX)
-            .collect()
+        within = query(
+            HOLES, events=events, bits=BLOCK_BITS, incomplete=tuple(incomplete), most=HOLES_MAX
         )
-        found += [Hole(row["before"] + 1, row["id"] - 1) for row in within]
+        found += [Hole(row["first"], row["last"]) for row in within.rows()]
     return tuple(sorted(found)[-HOLES_MAX:])
 
 
-def holes_of(events: DataFrame, known: Bounds) -> DataFrame:
+def holes_of(events: Table, known: Bounds) -> Table:
     """Return a finding for each hole, with the id of the row behind it."""
-    session = events.sparkSession
+    columns = {
+        "address": "STRING",
+        "subscription": "STRING",
+        "position": "BIGINT",
+        "messageId": "STRING",
+        "id": "BIGINT",
+        "hole": "STRING",
+    }
     rows = [("", "", BULK, "", hole.last + 1, str(hole)) for hole in known.holes]
-    columns = "address STRING, subscription STRING, position BIGINT, messageId STRING"
-    found = session.createDataFrame(rows, f"{columns}, id BIGINT, hole STRING")
-    return broken(WHOLE, found, "id", F.concat("hole", F.lit(" before it: missing")))
+    return query(HOLES_FOUND, holes=events.engine.table(columns, rows), check=WHOLE)

@@ -1,16 +1,15 @@
 """The checks of the audit by name, and the form of a message that violates one.
 
-Pure functions from frames to frames.
+A statement of such messages returns `check`, the columns that identify the message, `id` of the row
+that shows it, and `detail`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
-
-from pyspark_amqp.jobs.lives import KEY
+from pyspark_amqp.engines.engine import Table
+from pyspark_amqp.jobs.statements import query
 
 LOSS: Final = "no loss"
 DUPLICATE: Final = "no duplicate"
@@ -27,17 +26,23 @@ CHECKS: Final = (
     *(FIRST, HOLDER, DEAD_LETTER, RECORDED, WHOLE),
 )
 
+WITH_ROWS: Final = """
+SELECT f.check AS check, f.address, f.subscription, f.position, f.messageId, f.id, e.at AS at,
+  concat(f.detail, ' (', trim(concat_ws(' ', e.kind, e.consumer, e.link)), ')') AS detail
+FROM {found} f JOIN {events} e ON f.id = e.id
+"""
 
-def broken(check: Column | str, found: DataFrame, id_: str, detail: Column) -> DataFrame:
-    """Return messages that violate `check`; `id` is of the row that shows it."""
-    name = F.lit(check) if isinstance(check, str) else check
-    return found.select(name.alias("check"), *KEY, F.col(id_).alias("id"), detail.alias("detail"))
+SORTED: Final = "SELECT * FROM {found} f ORDER BY f.id, f.check LIMIT {most}"
+
+ALL: Final = 2**31 - 1
+"""The most rows that Spark takes for a limit."""
 
 
-def with_rows(found: DataFrame, events: DataFrame) -> DataFrame:
+def with_rows(found: Table, events: Table) -> Table:
     """Return messages that violate a check, with the time and text of the row that shows it."""
-    rows = events.select(
-        "id", "at", F.trim(F.concat_ws(" ", "kind", "consumer", "link")).alias("row")
-    )
-    detail = F.concat("detail", F.lit(" ("), "row", F.lit(")"))
-    return found.join(rows, "id").select("check", *KEY, "id", "at", detail.alias("detail"))
+    return query(WITH_ROWS, found=found, events=events)
+
+
+def in_order(found: Table, most: int = ALL) -> Table:
+    """Return the first `most` messages that violate a check, by the rows that show it."""
+    return query(SORTED, found=found, most=most)

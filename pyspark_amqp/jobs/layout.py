@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS, ddl_of
+from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark_amqp.engines.engine import Engine, Table
 
 MESSAGES: Final = "messages"
 EVENTS: Final = "events"
@@ -45,6 +45,12 @@ COLUMNS: Final = {MESSAGES: MESSAGE_COLUMNS, EVENTS: EVENT_LOG_COLUMNS}
 
 FILE: Final = re.compile(r"part-(?P<query>[0-9a-z]+)-b(?P<batch>\d{10})-(?P<number>\d+)\.parquet")
 """The name of a file that a batch of a query has written."""
+
+
+UNSAFE: Final = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
+"""Characters that Spark writes as %XX in the name of a folder, as Hive does."""
+
+NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 class ArchiveError(Exception):
@@ -86,6 +92,16 @@ class Archive:
         Its checkpoint is created before that.
         """
         return any(each.name.isdigit() for each in (self.checkpoint(name) / "offsets").glob("*"))
+
+    def progress(self, name: str) -> Path:
+        """Return the file in which the job on DuckDB records the progress of the source `name`."""
+        return self.root / CHECKPOINTS / f"{name}.json"
+
+    def engine_of(self, name: str) -> str | None:
+        """Return the engine that has begun to archive the source `name`; None if none has."""
+        if self.progress(name).exists():
+            return "duckdb"
+        return "spark" if self.has_begun(name) else None
 
     def folders(self, what: str) -> list[Path]:
         """Return all folders for files of `what`, sorted by name."""
@@ -168,11 +184,10 @@ class Archive:
                 f" --what {what}` puts them there"
             )
 
-    def read(self, spark: SparkSession, what: str) -> DataFrame:
+    def read(self, engine: Engine, what: str) -> Table:
         """Return all rows of `what`, with `date` as text; raise ArchiveError if there are none."""
         self.check(what)
-        columns = {"date": "STRING", **COLUMNS[what]}
-        return spark.read.schema(ddl_of(columns)).parquet(str(self.data(what)))
+        return engine.parquet(self.data(what), {"date": "STRING", **COLUMNS[what]})
 
 
 def _written_at(path: Path) -> float:
@@ -186,6 +201,12 @@ def _written_at(path: Path) -> float:
 def files_in(folder: Path) -> list[Path]:
     """Return the Parquet files of a folder by name, without hidden ones."""
     return sorted(file for file in folder.glob("*.parquet") if file.name[0] not in "._")
+
+
+def folder_name(column: str, value: str) -> str:
+    """Return the name of the folder of the rows with a value of `column`, as Spark names it."""
+    shown = UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", value or NO_VALUE)
+    return f"{column}={shown}"
 
 
 def address_of(folder: Path) -> str:

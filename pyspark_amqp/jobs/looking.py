@@ -7,30 +7,26 @@ message that the look did not find counts as missing only if it has no row since
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
-from typing import TYPE_CHECKING, Final
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from typing import TYPE_CHECKING
 
 from pyspark_amqp.errors import GoneError
+from pyspark_amqp.jobs.audit import PLACE
+from pyspark_amqp.jobs.statements import query, union
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import Options, read_options
-from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, ddl_of
+from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS
 from pyspark_amqp.source import events
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-PLACE: Final = "address STRING, subscription STRING, position BIGINT"
+    from pyspark_amqp.engines.engine import Engine, Table
 
 
-def live_events(spark: SparkSession, options: Mapping[str, str], behind: int = 0) -> DataFrame:
+def live_events(engine: Engine, options: Mapping[str, str], behind: int = 0) -> Table:
     """Return the rows of the broker's event log with ids above `behind`."""
     given = {**options, "mode": "events", "failOnDataLoss": "false"}
     if behind:
         given["startingPosition"] = str(behind + 1)
-    return spark.read.format("amqp").options(**given).load()
+    return engine.source(given, list(EVENT_LOG_COLUMNS))
 
 
 def first_kept(options: Mapping[str, str]) -> int:
@@ -38,20 +34,15 @@ def first_kept(options: Mapping[str, str]) -> int:
     return events.bounds(read_options({**options, "mode": "events"}, Use.BATCH))[0]
 
 
-def no_events(spark: SparkSession) -> DataFrame:
-    """Return an event log without rows."""
-    return spark.createDataFrame([], ddl_of(EVENT_LOG_COLUMNS))
-
-
 def waiting(
-    spark: SparkSession, options: Mapping[str, str], places: Iterable[tuple[str, str]]
-) -> tuple[DataFrame, frozenset[str]]:
+    engine: Engine, options: Mapping[str, str], places: Iterable[tuple[str, str]]
+) -> tuple[Table, frozenset[str]]:
     """Return the positions of messages at `places`, and the addresses of topics among these.
 
     A place is (address, subscription), of which the latter is empty for a queue. A queue that no
     longer exists has no messages. Subscribers of a topic that have no name cannot be looked at.
     """
-    found = [spark.createDataFrame([], PLACE)]
+    found = [engine.table(PLACE, [])]
     topics = set()
     for address, subscription in places:
         at = {"subscription": subscription} if subscription else {"address": address}
@@ -62,18 +53,17 @@ def waiting(
         kind, name = ("subscription", subscription) if subscription else ("queue", address)
         if not knows(asked, kind, name):
             continue
+        named = engine.table(
+            {"address": "STRING", "subscription": "STRING"}, [(address, subscription)]
+        )
         found.append(
-            spark.read.format("amqp")
-            .schema("position BIGINT")
-            .options(**given)
-            .load()
-            .select(
-                F.lit(address).alias("address"),
-                F.lit(subscription).alias("subscription"),
-                "position",
+            query(
+                "SELECT address, subscription, position FROM {named} CROSS JOIN {seen}",
+                named=named,
+                seen=engine.source(given, ["position"]),
             )
         )
-    return reduce(DataFrame.union, found), frozenset(topics)
+    return union(found), frozenset(topics)
 
 
 def knows(options: Options, kind: str, name: str) -> bool:

@@ -12,22 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
-
-from pyspark_amqp.jobs.archive import SAME
+from pyspark_amqp.engines.engine import Record, Table
+from pyspark_amqp.jobs.audit import at_addresses
+from pyspark_amqp.jobs.statements import query
 from pyspark_amqp.sink.encoding import RAW_COLUMNS
-from pyspark_amqp.spark import utc
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row
+    from collections.abc import Mapping
 
 STAGED_MESSAGES_MAX: Final = 1_000_000
 STAGED_BYTES_MAX: Final = 512 * 1024 * 1024
 """Maximum messages and bytes that the broker takes as one batch."""
-
-NUMBER: Final = "number"
-"""The column by which messages are divided into slices."""
 
 
 class ReplayError(Exception):
@@ -36,81 +31,83 @@ class ReplayError(Exception):
 
 @dataclass(frozen=True)
 class ReplayChoice:
-    """A choice of messages: enqueued in [since, until), from `addresses`, of `subscription`, with
-    `selected` true, with ids among `ids`. None or an empty tuple is no limit."""
+    """A choice of messages: enqueued in [since, until), from `addresses`, of `subscription`, for
+    which the condition `selected` is true, with ids among `ids`. None or an empty tuple is no
+    limit."""
 
     since: datetime | None = None
     until: datetime | None = None
     addresses: tuple[str, ...] = ()
     subscription: str | None = None
-    selected: Column | None = None
+    selected: str | None = None
     ids: tuple[str, ...] = ()
 
 
-def chosen(messages: DataFrame, choice: ReplayChoice) -> DataFrame:
-    """Return the chosen messages, each once, however often it was archived.
+SINCE: Final = "SELECT * FROM {found} WHERE date >= {day} AND enqueuedAt >= {moment}"
+UNTIL: Final = "SELECT * FROM {found} WHERE date <= {day} AND enqueuedAt < {moment}"
+"""The date is the name of a folder, so files of other days are not read."""
 
-    Archived copies of one message may differ in bytes: their headers depend on the time of reading
-    (remaining ttl, delivery count). So bytes identify a message only if its position or time of
-    arrival is unknown.
-    """
+CHOSEN: Final = """
+SELECT {same}, max(amqp) AS amqp, max(messageFormat) AS messageFormat
+FROM {found}
+GROUP BY {same}, CASE WHEN position IS NULL OR enqueuedAt IS NULL THEN amqp END
+"""
+"""Each message once, however often it was archived: an equal copy each time this is computed, with
+its bytes if any copy has them.
+
+Archived copies of one message may differ in bytes: their headers depend on the time of reading
+(remaining ttl, delivery count). So bytes identify a message only if its position or time of arrival
+is unknown.
+"""
+
+
+def chosen(messages: Table, choice: ReplayChoice) -> Table:
+    """Return the chosen messages, each once."""
+    found = messages
     if choice.since is not None:
-        day = F.lit(f"{choice.since:%Y-%m-%d}")
-        messages = messages.filter(
-            (F.col("date") >= day) & (F.col("enqueuedAt") >= F.lit(choice.since))
-        )
+        day = f"{choice.since:%Y-%m-%d}"
+        found = query(SINCE, found=found, day=day, moment=choice.since)
     if choice.until is not None:
-        day = F.lit(f"{choice.until:%Y-%m-%d}")
-        messages = messages.filter(
-            (F.col("date") <= day) & (F.col("enqueuedAt") < F.lit(choice.until))
-        )
-    if choice.addresses:
-        messages = messages.filter(F.col("address").isin(*choice.addresses))
+        day = f"{choice.until:%Y-%m-%d}"
+        found = query(UNTIL, found=found, day=day, moment=choice.until)
+    found = at_addresses(found, choice.addresses)
     if choice.subscription is not None:
-        messages = messages.filter(F.col("subscription") == choice.subscription)
+        found = _among(found, "subscription", (choice.subscription,))
     if choice.selected is not None:
-        messages = messages.filter(choice.selected)
+        found = query("SELECT * FROM {found} WHERE " + choice.selected, found=found)
     if choice.ids:
-        wanted = messages.sparkSession.createDataFrame(
-            [(each,) for each in dict.fromkeys(choice.ids)], "JMSMessageID STRING"
-        )
-        messages = messages.join(F.broadcast(wanted), "JMSMessageID", "semi")
-    is_known = F.col("position").isNotNull() & F.col("enqueuedAt").isNotNull()
-    return (
-        messages.select(*SAME, "amqp", "messageFormat")
-        .withColumn("unknown", F.when(~is_known, F.col("amqp")))
-        .groupBy(*SAME, "unknown")
-        # an equal copy each time Spark computes this, with its bytes if any copy has them
-        .agg(F.max("amqp").alias("amqp"), F.max("messageFormat").alias("messageFormat"))
-        .drop("unknown")
-    )
+        found = _among(found, "JMSMessageID", choice.ids)
+    return query(CHOSEN, found=found)
 
 
-def _order() -> tuple[Column, ...]:
-    return (
-        F.asc_nulls_first("enqueuedAt"),
-        F.asc("address"),
-        F.asc_nulls_first("subscription"),
-        F.asc("position"),
-    )
+def _among(found: Table, column: str, texts: Sequence[str]) -> Table:
+    """Return the rows of `found` whose `column` is one of the texts."""
+    wanted = found.engine.table({column: "STRING"}, [(each,) for each in set(texts)])
+    statement = f"SELECT * FROM {{found}} SEMI JOIN {{wanted}} USING ({column})"
+    return query(statement, found=found, wanted=wanted)
 
 
-def in_order(messages: DataFrame, *, is_staged: bool) -> DataFrame:
-    """Return `messages` in the order in which they were enqueued.
+ORDER: Final = (
+    "enqueuedAt ASC NULLS FIRST, address ASC NULLS FIRST, subscription ASC NULLS FIRST,"
+    " position ASC NULLS FIRST"
+)
+"""The order in which messages were enqueued. Those of one moment are ordered by their places."""
 
-    Those of one moment are ordered by address, subscription and position. Partitions are sent at
-    the same time: staged messages arrive in the order of the partitions, others as they are sent,
-    so these are put into one partition.
-    """
-    if is_staged:
-        return messages.orderBy(*_order())
-    return messages.coalesce(1).sortWithinPartitions(*_order())
+NUMBERED: Final = "SELECT *, row_number() OVER (ORDER BY {order}) - 1 AS number FROM {messages}"
+
+SLICE: Final = """
+SELECT * FROM {numbered} WHERE number >= {first} AND number < {behind}
+"""
 
 
-def numbered(messages: DataFrame) -> DataFrame:
-    """Return `messages` with the column `number`, from 0 on, in the order of `in_order`."""
-    order = Window.orderBy(*_order())
-    return messages.withColumn(NUMBER, F.row_number().over(order) - 1)
+def numbered(messages: Table) -> Table:
+    """Return `messages` with the column `number`, from 0 on, in their ORDER."""
+    return query(NUMBERED.replace("{order}", ORDER), messages=messages)
+
+
+def slice_of(numbers: Table, first: int, behind: int) -> Table:
+    """Return the messages of `numbered` from the number `first` up to that before `behind`."""
+    return query(SLICE, numbered=numbers, first=first, behind=behind)
 
 
 @dataclass(frozen=True)
@@ -158,24 +155,27 @@ class Plan:
             )
 
 
-def plan(messages: DataFrame, ids: Sequence[str] = ()) -> Plan:
+PLANNED: Final = """
+SELECT address,
+  count(*) AS n,
+  coalesce(sum(octet_length(amqp)), 0) AS bytes,
+  count_if(amqp IS NULL) AS without,
+  count_if(messageFormat <> 0) AS others,
+  min(enqueuedAt) AS first,
+  max(enqueuedAt) AS last
+FROM {messages}
+GROUP BY address
+ORDER BY address
+"""
+
+
+def plan(messages: Table, ids: Sequence[str] = ()) -> Plan:
     """Return the plan for sending `messages`, without sending any."""
-    rows = (
-        messages.groupBy("address")
-        .agg(
-            F.count("*").alias("n"),
-            F.coalesce(F.sum(F.length("amqp")), F.lit(0)).alias("bytes"),
-            F.sum(F.col("amqp").isNull().cast("int")).alias("without"),
-            F.count_if(F.col("messageFormat") != 0).alias("others"),
-            F.min("enqueuedAt").alias("first"),
-            F.max("enqueuedAt").alias("last"),
-        )
-        .orderBy("address")
-        .collect()
-    )
+    rows = query(PLANNED, messages=messages).rows()
     found = set()
     if ids:
-        found = {row[0] for row in messages.select("JMSMessageID").distinct().collect()}
+        known = query("SELECT DISTINCT JMSMessageID FROM {messages}", messages=messages)
+        found = {row["JMSMessageID"] for row in known.rows()}
     return Plan(
         messages=sum(row["n"] for row in rows),
         bytes=sum(row["bytes"] for row in rows),
@@ -188,21 +188,21 @@ def plan(messages: DataFrame, ids: Sequence[str] = ()) -> Plan:
     )
 
 
-def _moments(rows: Sequence[Row], name: str) -> Iterator[datetime]:
-    return (utc(row[name]) for row in rows if row[name] is not None)
+def _moments(rows: Sequence[Record], name: str) -> Iterator[datetime]:
+    return (row[name] for row in rows if row[name] is not None)
 
 
 # -- sending
 
 
-def send(messages: DataFrame, options: dict[str, str], to: str | None) -> None:
-    """Write the messages to the data source's sink in their order.
+def send(messages: Table, options: Mapping[str, str], to: str | None, order: str = ORDER) -> None:
+    """Send the messages in the order of the columns `order`.
 
     They are sent to `to`, or each to the address it was archived from if `to` is None.
     """
     columns = ["amqp", "messageFormat"] if to is not None else RAW_COLUMNS
     given = {**options, "replay": "raw", **({} if to is None else {"address": to})}
-    messages.select(*columns).write.format("amqp").mode("append").options(**given).save()
+    messages.engine.send(messages, columns, order, given)
 
 
 def slices(total: int, rate: float, skip: int = 0) -> Iterator[tuple[float, int, int]]:

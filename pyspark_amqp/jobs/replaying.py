@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark_amqp.jobs.layout import MESSAGES, Archive
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
+    from pyspark_amqp.engines.engine import Engine, Table
     from pyspark_amqp.jobs.replay import Plan
 
 
@@ -51,7 +50,7 @@ class Replaying:
 
     def run(
         self,
-        spark: SparkSession,
+        engine: Engine,
         say: Callable[[str], None],
         *,
         rate: float | None,
@@ -63,8 +62,6 @@ class Replaying:
         `rate` is in messages per second, None for all at once. The first `skip` messages are left
         out.
         """
-        from pyspark import StorageLevel
-
         from pyspark_amqp.jobs.replay import ReplayChoice, chosen, plan
         from pyspark_amqp.jobs.selector import condition
 
@@ -77,8 +74,7 @@ class Replaying:
             self.ids,
         )
         say("reading the archive")
-        messages = chosen(Archive(self.place).read(spark, MESSAGES), choice)
-        messages = messages.persist(StorageLevel.MEMORY_AND_DISK)
+        messages = chosen(Archive(self.place).read(engine, MESSAGES), choice).kept()
         planned = plan(messages, self.ids)
         planned.check(is_one_batch=rate is None and self._is_staged, skip=skip)
         if dry_run:
@@ -110,26 +106,22 @@ class Replaying:
 
     def _send(
         self,
-        messages: DataFrame,
+        messages: Table,
         total: int,
         rate: float | None,
         skip: int,
         say: Callable[[str], None],
     ) -> None:
-        from pyspark import StorageLevel
-        from pyspark.sql import functions as F  # noqa: N812 - its usual name
-
-        from pyspark_amqp.jobs.replay import NUMBER, in_order, numbered, paced, send
+        from pyspark_amqp.jobs.replay import numbered, paced, send, slice_of
 
         options = dict(self.broker)
         if rate is None:
-            send(in_order(messages, is_staged=self._is_staged), options, self.to)
+            send(messages, options, self.to)
             return
-        cut = numbered(messages).persist(StorageLevel.MEMORY_AND_DISK)
+        cut = numbered(messages).kept()
 
         def put(first: int, behind: int) -> None:
-            wanted = cut.filter((F.col(NUMBER) >= first) & (F.col(NUMBER) < behind))
-            send(wanted.coalesce(1).sortWithinPartitions(NUMBER), options, self.to)
+            send(slice_of(cut, first, behind), options, self.to, "number")
 
         paced(
             total,

@@ -12,15 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
-
-from pyspark_amqp.jobs.lives import ACCEPTED, BULK, GIVEN, KEY, is_end
-from pyspark_amqp.spark import utc
-
-Record = dict[str, Any]
+from pyspark_amqp.engines.engine import Record, Table
+from pyspark_amqp.jobs.statements import query
 
 STEPS: Final = (1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 6 * 3600, 24 * 3600)
 """Seconds that one point of a curve may cover."""
@@ -43,87 +38,108 @@ class Span:
     step: int
 
 
-def span_of(events: DataFrame) -> Span | None:
+def span_of(events: Table) -> Span | None:
     """Return the span of an event log, None if it has no rows."""
-    found = events.agg(F.min("at").alias("begin"), F.max("at").alias("end")).collect()[0]
+    statement = "SELECT min(e.at) AS begin, max(e.at) AS end FROM {events} e"
+    (found,) = query(statement, events=events).rows()
     if found["begin"] is None:
         return None
     seconds = (found["end"] - found["begin"]) / timedelta(seconds=1)
     step = next((each for each in STEPS if seconds / each <= POINTS), STEPS[-1])
-    return Span(utc(found["begin"]), utc(found["end"]), step)
+    return Span(found["begin"], found["end"], step)
 
 
-def curves(events: DataFrame, step: int) -> DataFrame:
-    """Return a row for each address and each `step` seconds, unless they have no events.
+CURVES: Final = """
+SELECT address, timestamp_micros(us) AS at, enqueued, given, accepted,
+  greatest(sum(enqueued - gone) OVER (
+    PARTITION BY address ORDER BY us ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+  ), 0) AS backlog
+FROM (
+  SELECT address, us,
+    count_if(kind = 'enqueued') AS enqueued,
+    count_if(kind IN {given}) AS given,
+    count_if(kind IN {accepted}) AS accepted,
+    sum(CASE
+      WHEN position = {bulk}
+        THEN coalesce(try_cast(regexp_extract(reason, '^([0-9]+) messages', 1) AS BIGINT), 0)
+      WHEN {is_end} THEN 1
+      ELSE 0
+    END) AS gone
+  FROM (SELECT *, unix_micros(e.at) - unix_micros(e.at) % {step_us} AS us FROM {events} e) e
+  GROUP BY address, us
+) counted
+ORDER BY address, us
+"""
+"""A row for each address and each step, unless they have no events.
 
-    It counts the messages that were enqueued, given and accepted, and those that waited or were
-    being processed at its end (`backlog`).
-    """
-    kind = F.col("kind")
-    # the row of a deleted or purged queue begins its reason with a number of messages
-    bulk = F.regexp_extract("reason", r"^(\d+) messages", 1).try_cast("bigint")
-    gone = F.when(F.col("position") == BULK, F.coalesce(bulk, F.lit(0))).when(is_end(), F.lit(1))
-    counted = events.groupBy(
-        "address", F.window("at", f"{step} seconds").getField("start").alias("at")
-    ).agg(
-        _count(kind == "enqueued").alias("enqueued"),
-        _count(kind.isin(*GIVEN)).alias("given"),
-        _count(kind.isin(*ACCEPTED)).alias("accepted"),
-        F.sum(F.coalesce(gone, F.lit(0))).alias("gone"),
-    )
-    until_now = Window.partitionBy("address").orderBy("at")
-    waiting = F.sum(F.col("enqueued") - F.col("gone")).over(until_now)
-    return counted.withColumn("backlog", F.greatest(waiting, F.lit(0))).drop("gone")
-
-
-def by_address(events: DataFrame) -> DataFrame:
-    """Return a row for each address: what became of its messages, and percentiles in ms."""
-    kind = F.col("kind")
-    messages = (
-        events.filter(F.col("position") > BULK)
-        .groupBy(*KEY)
-        .agg(
-            *(
-                _count(kind == each).alias(each)
-                for each in ("enqueued", "released", "modified", "expired", "deadlettered")
-            ),
-            _count(kind.isin(*GIVEN)).alias("given"),
-            _count(kind.isin(*ACCEPTED)).alias("accepted"),
-            F.min(F.when(kind == "enqueued", F.col("at"))).alias("enqueuedAt"),
-            F.min(F.when(kind.isin(*GIVEN), F.col("at"))).alias("firstAt"),
-            F.max(F.when(kind.isin(*GIVEN), F.col("at"))).alias("lastAt"),
-            F.max(F.when(kind.isin(*ACCEPTED), F.col("at"))).alias("acceptedAt"),
-        )
-        .withColumn("queued", _ms("enqueuedAt", "firstAt"))
-        .withColumn("processed", _ms("lastAt", "acceptedAt"))
-        .withColumn("total", _ms("enqueuedAt", "acceptedAt"))
-        .withColumn("again", F.greatest(F.col("given") - 1, F.lit(0)))
-    )
-    shares = F.array(*(F.lit(share) for share in PERCENTILES.values()))
-    found = messages.groupBy("address").agg(
-        *(
-            F.sum(name).alias(name)
-            for name in ("enqueued", "given", "accepted", "released", "modified", "expired")
-        ),
-        F.sum("deadlettered").alias("deadlettered"),
-        F.sum("again").alias("redelivered"),
-        F.max("given").alias("mostGiven"),
-        *(F.percentile_approx(stage, shares, 10_000).alias(stage) for stage in STAGES),
-    )
-    for stage in STAGES:
-        for index, name in enumerate(PERCENTILES):
-            found = found.withColumn(f"{stage}_{name}", F.round(F.col(stage)[index], 3))
-    return found.drop(*STAGES)
+It counts the messages that were enqueued, given and accepted, and those that waited or were being
+processed at its end (`backlog`). The row of a deleted or purged queue begins its reason with a
+number of messages.
+"""
 
 
-def _count(condition: Column) -> Column:
-    return F.sum(condition.cast("int"))
+def curves(events: Table, step: int) -> Table:
+    """Return the rows of CURVES for steps of `step` seconds."""
+    return query(CURVES, events=events, step_us=step * 1_000_000)
 
 
-def _ms(begin: str, end: str) -> Column:
-    """Return the milliseconds from one time to another, null without either or if reversed."""
-    micros = F.unix_micros(F.col(end)) - F.unix_micros(F.col(begin))
-    return F.when(micros >= 0, micros / 1000)
+BY_ADDRESS: Final = """
+SELECT address,
+  sum(enqueued) AS enqueued,
+  sum(given) AS given,
+  sum(accepted) AS accepted,
+  sum(released) AS released,
+  sum(modified) AS modified,
+  sum(expired) AS expired,
+  sum(deadlettered) AS deadlettered,
+  sum(greatest(given - 1, 0)) AS redelivered,
+  max(given) AS mostGiven,
+  {percentiles}
+FROM (
+  SELECT *,
+    CASE WHEN firstAt >= enqueuedAt THEN unix_micros(firstAt) - unix_micros(enqueuedAt) END
+      AS queued,
+    CASE WHEN acceptedAt >= lastAt THEN unix_micros(acceptedAt) - unix_micros(lastAt) END
+      AS processed,
+    CASE WHEN acceptedAt >= enqueuedAt THEN unix_micros(acceptedAt) - unix_micros(enqueuedAt) END
+      AS total
+  FROM (
+    SELECT {key},
+      count_if(kind = 'enqueued') AS enqueued,
+      count_if(kind = 'released') AS released,
+      count_if(kind = 'modified') AS modified,
+      count_if(kind = 'expired') AS expired,
+      count_if(kind = 'deadlettered') AS deadlettered,
+      count_if(kind IN {given}) AS given,
+      count_if(kind IN {accepted}) AS accepted,
+      min(CASE WHEN kind = 'enqueued' THEN e.at END) AS enqueuedAt,
+      min(CASE WHEN kind IN {given} THEN e.at END) AS firstAt,
+      max(CASE WHEN kind IN {given} THEN e.at END) AS lastAt,
+      max(CASE WHEN kind IN {accepted} THEN e.at END) AS acceptedAt
+    FROM {events} e
+    WHERE position > {bulk}
+    GROUP BY {key}
+  ) messages
+) timed
+GROUP BY address
+ORDER BY enqueued DESC, address
+""".replace(
+    "{percentiles}",
+    ",\n  ".join(
+        f"percentile_approx({stage}, {share}, 10000) / 1000 AS {stage}_{name}"
+        for stage in STAGES
+        for name, share in PERCENTILES.items()
+    ),
+)
+"""A row for each address: what became of its messages, and percentiles in ms.
+
+A time between two events is unknown without either, or if they are reversed.
+"""
+
+
+def by_address(events: Table) -> Table:
+    """Return the rows of BY_ADDRESS."""
+    return query(BY_ADDRESS, events=events)
 
 
 # -- files
@@ -138,18 +154,12 @@ class Report:
     points: list[Record]
 
 
-def gather(events: DataFrame) -> Report | None:
+def gather(events: Table) -> Report | None:
     """Run the queries; return None if the event log is empty."""
     span = span_of(events)
     if span is None:
         return None
-    rows = by_address(events).orderBy(F.desc("enqueued"), "address")
-    points = curves(events, span.step).orderBy("address", "at")
-    return Report(
-        span,
-        [row.asDict() for row in rows.collect()],
-        [{**row.asDict(), "at": utc(row["at"])} for row in points.collect()],
-    )
+    return Report(span, by_address(events).rows(), curves(events, span.step).rows())
 
 
 def summary(report: Report) -> dict[str, object]:

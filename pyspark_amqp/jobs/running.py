@@ -7,6 +7,9 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
@@ -16,7 +19,7 @@ import typer
 from broker.cli.ending import EXIT_FAILURE, EXIT_INTERRUPTED, fail
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark_amqp.engines.engine import Engine
 
 EXIT_USAGE: Final = 2
 EXIT_NOT_JUDGED: Final = 3
@@ -62,20 +65,42 @@ def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
     return found
 
 
+class EngineName(Enum):
+    """The engines of the jobs."""
+
+    SPARK = "spark"
+    DUCKDB = "duckdb"
+
+
+ENGINES: Final[Mapping[EngineName, tuple[str, str]]] = {
+    EngineName.SPARK: ("pyspark", "spark"),
+    EngineName.DUCKDB: ("duckdb", "pipeline"),
+}
+"""The Python package of each engine, and the extra that installs it."""
+
+
+def engine_of(wanted: EngineName | None) -> EngineName:
+    """Return the engine that is asked for; without one, Spark if PySpark is installed."""
+    if wanted is not None:
+        return wanted
+    return EngineName.SPARK if find_spec("pyspark") is not None else EngineName.DUCKDB
+
+
 @contextmanager
-def told(job: str, status: int = EXIT_FAILURE) -> Iterator[Progress]:
+def told(
+    job: str, status: int = EXIT_FAILURE, engine: EngineName = EngineName.DUCKDB
+) -> Iterator[Progress]:
     """Run a job in the block; an error ends the command with one line and the exit status `status`.
 
     The exit status is 2 for a wrong option, 130 for ^C.
     """
-    from pyspark_amqp.spark import NoSpark
-
-    lack = _missing_python()
+    lack = _missing_python(engine)
     if lack is not None:
         fail(lack, status)
     from pyspark_amqp.errors import BrokerError, DataLossError
     from pyspark_amqp.jobs.layout import ArchiveError
     from pyspark_amqp.options import OptionError
+    from pyspark_amqp.spark import NoSpark
 
     progress = Progress(job)
     try:
@@ -95,30 +120,72 @@ def told(job: str, status: int = EXIT_FAILURE) -> Iterator[Progress]:
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _missing_python() -> str | None:
+def _missing_python(engine: EngineName) -> str | None:
     """Return a text that names a missing Python package, None if there is none."""
-    from importlib.util import find_spec
-
-    for module in ("pyarrow", "pyspark", "proton"):
-        if find_spec(module) is None:
-            return f"{module} is missing: pip install 'jms-broker[spark]'"
+    module, extra = ENGINES[engine]
+    for each in ("pyarrow", module, "proton"):
+        if find_spec(each) is None:
+            return f"{each} is missing: pip install 'jms-broker[{extra}]'"
     return None
 
 
 @contextmanager
-def spark_for(
+def engine_for(
     progress: Progress,
-    name: str,
-    master: str | None,
-    configuration: Mapping[str, str],
+    job: str,
+    engine: EngineName,
+    spark: SparkSettings,
     status: int = EXIT_FAILURE,
-) -> Iterator[SparkSession]:
-    """Start Spark for the block; its failure ends the command with one line that has the cause.
-
-    Spark's own log is kept, and named in the line, if Spark fails.
-    """
+) -> Iterator[Engine]:
+    """Start the engine for the block; its failure ends the command with one line with the cause."""
     from pyspark_amqp.jobs.replay import ReplayError
     from pyspark_amqp.jobs.selector import SelectorError
+
+    opened = (
+        _duckdb(status) if engine is EngineName.DUCKDB else _spark(progress, job, spark, status)
+    )
+    try:
+        with opened as started:
+            yield started
+    except SelectorError as error:
+        progress.clear()
+        fail(f"--selector: {error}", EXIT_USAGE)
+    except ReplayError as error:
+        progress.clear()
+        behind = f" ({cause_of(str(error.__cause__))})" if error.__cause__ is not None else ""
+        fail(f"{error}{behind}", status)
+
+
+@contextmanager
+def _duckdb(status: int) -> Iterator[Engine]:
+    import duckdb
+
+    from pyspark_amqp.engines.duckdb_engine import duckdb_engine
+
+    try:
+        with duckdb_engine() as started:
+            yield started
+    except duckdb.Error as error:
+        fail(_without_lines(str(error)), status)
+
+
+def _without_lines(text: str) -> str:
+    """Return the words of an error of DuckDB, in one line and without the statement."""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """The master of Spark, and its settings, as the command line names them."""
+
+    master: str | None
+    configuration: Mapping[str, str]
+
+
+@contextmanager
+def _spark(progress: Progress, job: str, settings: SparkSettings, status: int) -> Iterator[Engine]:
+    """Start Spark for the block. Its own log is kept, and named in the error, if Spark fails."""
+    from pyspark_amqp.engines.spark_engine import SparkEngine
     from pyspark_amqp.spark import session
 
     progress.say("starting Spark")
@@ -129,16 +196,14 @@ def spark_for(
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    started = session(f"jms-broker {name}", master=master, configuration=configuration, log=path)
+    started = session(
+        f"jms-broker {job}",
+        master=settings.master,
+        configuration=settings.configuration,
+        log=path,
+    )
     try:
-        yield started
-    except SelectorError as error:
-        progress.clear()
-        fail(f"--selector: {error}", EXIT_USAGE)
-    except ReplayError as error:
-        progress.clear()
-        behind = f" ({cause_of(str(error.__cause__))})" if error.__cause__ is not None else ""
-        fail(f"{error}{behind}", status)
+        yield SparkEngine(started)
     except (PySparkException, Py4JError) as error:
         progress.clear()
         kept = path.with_suffix(".kept.log")

@@ -1,4 +1,4 @@
-"""JMS selectors as Spark conditions on the data source's columns, by the broker's grammar.
+"""JMS selectors as conditions of SQL on the data source's columns, by the broker's grammar.
 
 All of JMS 2.0 3.8.1.1 is evaluated as by the broker: three truth values, no comparison between
 types, exact or approximate numbers. Two things differ: a whole number that overflows 64 bits in a
@@ -13,13 +13,13 @@ import struct
 from functools import cache
 from importlib.resources import files
 from typing import Final, NoReturn, cast
+from urllib.parse import quote
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from broker.jms.identifiers import RESERVED, first_wrong
+from pyspark_amqp.engines.engine import literal
 
 GRAMMAR: Final = "routing/selector/grammar.lark"
 """The broker's own grammar, read as data: no code of `broker.routing` is needed here."""
@@ -38,22 +38,26 @@ def fail(text: str, at: int) -> NoReturn:
     raise SelectorError(f"{text}, at character {at + 1}")
 
 
-class Value:
-    """The value of an expression in a row: at most one of these columns is not null.
+UNKNOWN: Final = "CAST(NULL AS BOOLEAN)"
+INFINITE: Final = "CAST('Infinity' AS DOUBLE)"
 
-    A column that is None is null in every row. `start` is the index of the expression's first
-    character. `is_name` says that it is an identifier, with nothing around it.
+
+class Value:
+    """The value of an expression in a row: at most one of these expressions of SQL is not null.
+
+    One that is None is null in every row. `start` is the index of the expression's first character
+    in the selector. `is_name` says that it is an identifier, with nothing around it.
     """
 
     def __init__(
         self,
         start: int,
         *,
-        text: Column | None = None,
-        exact: Column | None = None,
-        approximate: Column | None = None,
-        truth: Column | None = None,
-        exists: Column | None = None,
+        text: str | None = None,
+        exact: str | None = None,
+        approximate: str | None = None,
+        truth: str | None = None,
+        exists: str | None = None,
         is_name: bool = False,
     ) -> None:
         self.start: Final = start
@@ -64,14 +68,14 @@ class Value:
         self.exists: Final = exists
         self.is_name: Final = is_name
 
-    def known(self) -> Column:
+    def known(self) -> str:
         """Return the condition that the expression has a value."""
         if self.exists is not None:
             return self.exists
         parts = [self.text, self.exact, self.approximate, self.truth]
-        return _any([part.isNotNull() for part in parts if part is not None])
+        return _any([f"{part} IS NOT NULL" for part in parts if part is not None])
 
-    def condition(self) -> Column:
+    def condition(self) -> str:
         """Return the expression as a condition, unknown if its value is no boolean.
 
         Raise SelectorError if it can never be one.
@@ -79,7 +83,7 @@ class Value:
         if self.truth is None:
             if not self.is_name:
                 fail("a condition is expected here", self.start)
-            return F.lit(None).cast("boolean")
+            return UNKNOWN
         return self.truth
 
     def number(self) -> Value:
@@ -88,12 +92,12 @@ class Value:
             fail("a number is expected here", self.start)
         return self
 
-    def double(self) -> Column:
+    def double(self) -> str:
         """Return a number as a double, null if the value is no number."""
-        exact = None if self.exact is None else self.exact.cast("double")
+        exact = None if self.exact is None else f"CAST({self.exact} AS DOUBLE)"
         if self.approximate is None:
-            return F.lit(None).cast("double") if exact is None else exact
-        return self.approximate if exact is None else F.coalesce(self.approximate, exact)
+            return "CAST(NULL AS DOUBLE)" if exact is None else exact
+        return self.approximate if exact is None else f"coalesce({self.approximate}, {exact})"
 
     def name(self, operator: str) -> Value:
         """Return the expression itself; raise SelectorError, with `operator`, if it is no name."""
@@ -102,42 +106,30 @@ class Value:
         return self
 
 
-def _any(conditions: list[Column]) -> Column:
-    found = conditions[0]
-    for each in conditions[1:]:
-        found = found | each
-    return found
+def _quoted(text: str) -> str:
+    """Return a text as both engines read it, whatever its characters are."""
+    return f"url_decode('{quote(text, safe='')}')"
 
 
-def _compared(left: Column | None, right: Column | None, operator: str) -> list[Column]:
-    """Return the comparison of two columns, none if one of them never has a value."""
-    if left is None or right is None:
-        return []
-    if operator == "=":
-        return [left == right]
-    if operator == "<>":
-        return [left != right]
-    if operator == "<":
-        return [left < right]
-    if operator == "<=":
-        return [left <= right]
-    return [left > right] if operator == ">" else [left >= right]
+def _any(conditions: list[str]) -> str:
+    return f"({' OR '.join(conditions)})"
 
 
-def compared(left: Value, right: Value, operator: str) -> Column:
+def compared(left: Value, right: Value, operator: str) -> str:
     """Return the condition `left operator right`: unknown without a value, false between types."""
-    answers: list[Column] = []
+    answers: list[str] = []
+    kinds = [(left.exact, right.exact)]
     if operator in {"=", "<>"}:
-        answers += _compared(left.text, right.text, operator)
-        answers += _compared(left.truth, right.truth, operator)
-    answers += _compared(left.exact, right.exact, operator)
+        kinds += [(left.text, right.text), (left.truth, right.truth)]
+    answers += [f"{x} {operator} {y}" for x, y in kinds if x is not None and y is not None]
     x, y = left.double(), right.double()
-    # in JMS, not-a-number is equal to no number; in Spark, it is the greatest one
-    no_number = F.isnan(x) | F.isnan(y)
-    answers.append(
-        F.when(no_number, F.lit(operator == "<>")).otherwise(_compared(x, y, operator)[0])
+    # in JMS, not-a-number is equal to no number; in SQL, it is the greatest one
+    differs = "TRUE" if operator == "<>" else "FALSE"
+    answers.append(f"CASE WHEN isnan({x}) OR isnan({y}) THEN {differs} ELSE {x} {operator} {y} END")
+    return (
+        f"(CASE WHEN {left.known()} AND {right.known()}"
+        f" THEN coalesce({', '.join(answers)}, FALSE) END)"
     )
-    return F.when(left.known() & right.known(), F.coalesce(*answers, F.lit(False)))
 
 
 def calculated(left: Value, right: Value, operator: str) -> Value:
@@ -146,28 +138,30 @@ def calculated(left: Value, right: Value, operator: str) -> Value:
     if left.exact is not None and right.exact is not None:
         exact = _exactly(left.exact, right.exact, operator)
     x, y = left.double(), right.double()
-    results = {"+": x + y, "-": x - y, "*": x * y}
-    approximate = results.get(operator)
-    if approximate is None:
+    approximate = f"({x} {operator} {y})"
+    if operator == "/":
         # division by zero, as in IEEE 754: infinite, or not a number
-        infinite = F.when(y.cast("string") == "-0.0", -math.inf).otherwise(math.inf)
-        approximate = F.when(y == 0, x * infinite).otherwise(F.try_divide(x, y))
+        infinite = f"CASE WHEN CAST({y} AS STRING) = '-0.0' THEN -{INFINITE} ELSE {INFINITE} END"
+        approximate = f"(CASE WHEN {y} = 0 THEN {x} * {infinite} ELSE try_divide({x}, {y}) END)"
     if left.exact is not None and right.exact is not None:
-        both_exact = left.exact.isNotNull() & right.exact.isNotNull()
-        approximate = F.when(~both_exact, approximate)
+        is_exact = f"{left.exact} IS NOT NULL AND {right.exact} IS NOT NULL"
+        approximate = f"(CASE WHEN NOT ({is_exact}) THEN {approximate} END)"
     return Value(left.start, exact=exact, approximate=approximate)
 
 
-def _exactly(x: Column, y: Column, operator: str) -> Column:
-    if operator == "+":
-        return F.try_add(x, y)
-    if operator == "-":
-        return F.try_subtract(x, y)
-    if operator == "*":
-        return F.try_multiply(x, y)
+FUNCTIONS: Final = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
+
+
+def _exactly(x: str, y: str, operator: str) -> str:
+    if operator in FUNCTIONS:
+        return f"{FUNCTIONS[operator]}({x}, {y})"
     # -1 apart: the least number divided by it overflows
-    quotient = F.call_function("div", x, F.when((y != 0) & (y != -1), y))
-    return F.when(y == -1, F.try_subtract(F.lit(0).cast("bigint"), x)).otherwise(quotient)
+    divisor = f"CASE WHEN {y} NOT IN (0, -1) THEN {y} END"
+    return f"(CASE WHEN {y} = -1 THEN {_negative(x)} ELSE div({x}, {divisor}) END)"
+
+
+def _negative(x: str) -> str:
+    return f"try_subtract(CAST(0 AS BIGINT), {x})"
 
 
 class Builder(Transformer[Token, Value]):
@@ -179,13 +173,11 @@ class Builder(Transformer[Token, Value]):
         return Value(parts[0].start, truth=_any([part.condition() for part in parts]))
 
     def conjunction(self, parts: list[Value]) -> Value:
-        found = parts[0].condition()
-        for part in parts[1:]:
-            found = found & part.condition()
-        return Value(parts[0].start, truth=found)
+        found = " AND ".join(part.condition() for part in parts)
+        return Value(parts[0].start, truth=f"({found})")
 
     def not_(self, parts: list[Value]) -> Value:
-        return Value(parts[0].start, truth=~parts[0].condition())
+        return Value(parts[0].start, truth=f"(NOT {parts[0].condition()})")
 
     def group(self, parts: list[Value]) -> Value:
         return parts[0]
@@ -200,11 +192,14 @@ class Builder(Transformer[Token, Value]):
 
     def between(self, parts: list[Value]) -> Value:
         value, low, high = (part.number() for part in parts)
-        return Value(value.start, truth=compared(value, low, ">=") & compared(value, high, "<="))
+        both = f"({compared(value, low, '>=')} AND {compared(value, high, '<=')})"
+        return Value(value.start, truth=both)
 
     def not_between(self, parts: list[Value]) -> Value:
         value, low, high = (part.number() for part in parts)
-        return Value(value.start, truth=compared(value, low, "<") | compared(value, high, ">"))
+        return Value(
+            value.start, truth=_any([compared(value, low, "<"), compared(value, high, ">")])
+        )
 
     def in_(self, children: tuple[Value, list[str]]) -> Value:
         return self._in(children, outside=False)
@@ -214,8 +209,9 @@ class Builder(Transformer[Token, Value]):
 
     def _in(self, children: tuple[Value, list[str]], *, outside: bool) -> Value:
         value = children[0].name("IN")
+        texts = ", ".join(_quoted(each) for each in children[1])
         return _of_text(
-            value, None if value.text is None else value.text.isin(children[1]), outside
+            value, None if value.text is None else f"{value.text} IN ({texts})", outside
         )
 
     def strings(self, tokens: list[Token]) -> list[str]:
@@ -230,11 +226,12 @@ class Builder(Transformer[Token, Value]):
     def _like(self, children: tuple[Value, Token, Token | None], *, differs: bool) -> Value:
         value = children[0].name("LIKE")
         pattern = _regular(children[1], children[2])
-        return _of_text(value, None if value.text is None else value.text.rlike(pattern), differs)
+        matches = None if value.text is None else f"rlike({value.text}, {_quoted(pattern)})"
+        return _of_text(value, matches, differs)
 
     def is_null(self, parts: list[Value]) -> Value:
         value = parts[0].name("IS NULL")
-        return Value(value.start, truth=~value.known())
+        return Value(value.start, truth=f"(NOT {value.known()})")
 
     def is_not_null(self, parts: list[Value]) -> Value:
         value = parts[0].name("IS NOT NULL")
@@ -253,17 +250,16 @@ class Builder(Transformer[Token, Value]):
         start = _start(word)
         if word == "+":
             return Value(start, exact=value.exact, approximate=value.approximate)
-        zero = F.lit(0).cast("bigint")
         return Value(
             start,
-            exact=None if value.exact is None else F.try_subtract(zero, value.exact),
-            approximate=None if value.approximate is None else -value.approximate,
+            exact=None if value.exact is None else _negative(value.exact),
+            approximate=None if value.approximate is None else f"(- {value.approximate})",
         )
 
     # -- literals and names
 
     def string(self, tokens: list[Token]) -> Value:
-        return Value(_start(tokens[0]), text=F.lit(_unquoted(tokens[0])))
+        return Value(_start(tokens[0]), text=_quoted(_unquoted(tokens[0])))
 
     def decimal(self, tokens: list[Token]) -> Value:
         return _whole(tokens[0], 10)
@@ -281,22 +277,23 @@ class Builder(Transformer[Token, Value]):
             (value,) = struct.unpack("f", struct.pack("f", value))
         if math.isinf(value) or (token[-1] in "fF" and abs(value) >= 3.5e38):
             fail("a number is too large", _start(token))
-        return Value(_start(token), approximate=F.lit(value))
+        return Value(_start(token), approximate=f"CAST('{value!r}' AS DOUBLE)")
 
     def true(self, tokens: list[Token]) -> Value:
-        return Value(_start(tokens[0]), truth=F.lit(True))
+        return Value(_start(tokens[0]), truth="TRUE")
 
     def false(self, tokens: list[Token]) -> Value:
-        return Value(_start(tokens[0]), truth=F.lit(False))
+        return Value(_start(tokens[0]), truth="FALSE")
 
     def identifier(self, tokens: list[Token]) -> Value:
         return _named(tokens[0])
 
 
-def _of_text(value: Value, matches: Column | None, differs: bool) -> Value:
+def _of_text(value: Value, matches: str | None, differs: bool) -> Value:
     """Return the result of an operator on texts: for other values false, or true if negated."""
-    found = F.lit(False) if matches is None else F.coalesce(matches, F.lit(False))
-    return Value(value.start, truth=F.when(value.known(), ~found if differs else found))
+    found = "FALSE" if matches is None else f"coalesce({matches}, FALSE)"
+    shown = f"NOT {found}" if differs else found
+    return Value(value.start, truth=f"(CASE WHEN {value.known()} THEN {shown} END)")
 
 
 def _chain(children: list[Value | Token]) -> Value:
@@ -321,11 +318,11 @@ def _whole(token: Token, base: int) -> Value:
     value = int(token.rstrip("lL"), base)
     if value > LONG_MAX:
         fail("a number is beyond 64 bits", _start(token))
-    return Value(_start(token), exact=F.lit(value).cast("bigint"))
+    return Value(_start(token), exact=f"CAST({value} AS BIGINT)")
 
 
 def _regular(pattern: Token, escape: Token | None) -> str:
-    """Return a pattern of LIKE as a regular expression of Java."""
+    """Return a pattern of LIKE as a regular expression of Java and of RE2."""
     character = "" if escape is None else _unquoted(escape)
     if escape is not None and len(character) != 1:
         fail("ESCAPE takes one character", _start(escape))
@@ -362,26 +359,26 @@ def _named(token: Token) -> Value:
     """
     name, start = str(token), _start(token)
     if name == "JMSDeliveryMode":
-        words = F.when(F.col(name) == 2, "PERSISTENT").when(F.col(name) == 1, "NON_PERSISTENT")
-        return Value(start, text=words, is_name=True)
+        words = "CASE JMSDeliveryMode WHEN 2 THEN 'PERSISTENT' WHEN 1 THEN 'NON_PERSISTENT' END"
+        return Value(start, text=f"({words})", is_name=True)
     if name == "JMSTimestamp":
         # a message without a time has the time 0 (WD10 3.3.2)
-        return Value(start, exact=F.coalesce(F.unix_millis(F.col(name)), F.lit(0)), is_name=True)
+        return Value(start, exact="coalesce(unix_millis(JMSTimestamp), 0)", is_name=True)
     if name in {"JMSPriority", "JMSXGroupSeq", "JMSXDeliveryCount"}:
-        return Value(start, exact=F.col(name).cast("bigint"), is_name=True)
+        return Value(start, exact=f"CAST({name} AS BIGINT)", is_name=True)
     if name in TEXT_COLUMNS:
-        return Value(start, text=F.col(name), is_name=True)
+        return Value(start, text=name, is_name=True)
     if name.startswith("JMS") and not name.startswith(("JMSX", "JMS_")):
         fail(f"a selector cannot ask for {name!r}", start)
-    value = F.try_element_at(F.col("properties"), F.lit(name))
-    kind = value["type"]
+    value = f"(try_element_at(properties, {_quoted(name)}))"
+    kind = f"{value}.type"
     return Value(
         start,
-        text=F.when(kind.isin("string", "char"), value["string"]),
-        exact=F.when(kind.isin(*EXACT_TYPES), value["long"]),
-        approximate=F.when(kind.isin(*APPROXIMATE_TYPES), value["double"]),
-        truth=F.when(kind == "boolean", value["boolean"]),
-        exists=F.coalesce(kind != "null", F.lit(False)),
+        text=f"(CASE WHEN {kind} IN ('string', 'char') THEN {value}.string END)",
+        exact=f"(CASE WHEN {kind} IN {literal(EXACT_TYPES)} THEN {value}.long END)",
+        approximate=f"(CASE WHEN {kind} IN {literal(APPROXIMATE_TYPES)} THEN {value}.double END)",
+        truth=f"(CASE WHEN {kind} = 'boolean' THEN {value}.boolean END)",
+        exists=f"coalesce({kind} <> 'null', FALSE)",
         is_name=True,
     )
 
@@ -408,10 +405,10 @@ def _grammar() -> Lark:
     )
 
 
-def condition(text: str) -> Column:
+def condition(text: str) -> str:
     """Return the condition that `text` selects a row; raise SelectorError if it is no selector.
 
-    Null, for unknown, does not select. A session of Spark must exist.
+    Null, for unknown, does not select.
     """
     try:
         value = _grammar().parse(text)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
 from typing import Final
 
-from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
-
+from pyspark_amqp.engines.engine import Record, Table
 from pyspark_amqp.jobs import audit, custody, extent
 from pyspark_amqp.jobs.audit import (
     BEFORE,
@@ -38,7 +34,8 @@ from pyspark_amqp.jobs.findings import (
     WHOLE,
     with_rows,
 )
-from pyspark_amqp.jobs.lives import is_accepted_once, lives
+from pyspark_amqp.jobs.lives import lives
+from pyspark_amqp.jobs.statements import query, union
 
 NOT_JUDGED: Final = (BEFORE, GONE)
 """States in which a message is not judged for loss even if all queues were empty in the end."""
@@ -71,16 +68,19 @@ class Verdict:
         return self.holds and self.messages == 0
 
 
+COUNTED: Final = "SELECT f.check AS check, count(*) AS count FROM {found} f GROUP BY f.check"
+
+
 def judge(
-    events: DataFrame,
+    events: Table,
     known: Bounds,
     *,
     look: Look = NO_LOOK,
     scope: Scope = EVERYTHING,
-) -> tuple[Verdict, DataFrame]:
+) -> tuple[Verdict, Table]:
     """Return the verdict, and the messages that violate a check, a row for each such check."""
-    seen = lives(events).filter(scope.takes())
-    stated = audit.with_state(events, seen, known, look).persist(StorageLevel.MEMORY_AND_DISK)
+    seen = scope.of(lives(events))
+    stated = audit.with_state(events, seen, known, look).kept()
     try:
         by_state = _counted(stated, known)
         judged = _judged(by_state, look=look)
@@ -90,15 +90,13 @@ def judge(
         if _sum(by_state, "doubtful"):
             parts.append(custody.accepted_by_another(events, stated))
         if known.moves:
-            sent = custody.sent_away(events, known).filter(scope.takes())
+            sent = scope.of(custody.sent_away(events, known))
             parts.append(custody.never_arrived(events, sent))
         judged |= _judged_apart(events, known, scope)
-        found = reduce(DataFrame.unionByName, parts).persist(StorageLevel.MEMORY_AND_DISK)
-        counted = {
-            each["check"]: each["count"] for each in found.groupBy("check").count().collect()
-        }
+        found = union(parts).kept()
+        counted = {each["check"]: each["count"] for each in query(COUNTED, found=found).rows()}
     finally:
-        stated.unpersist()
+        stated.release()
     counted[WHOLE] = known.missing
     judged[WHOLE] = known.rows + known.missing
     judged[FIRST] += counted.get(FIRST, 0)
@@ -114,35 +112,31 @@ def judge(
     return verdict, with_rows(found, events)
 
 
-def _counted(stated: DataFrame, known: Bounds) -> list[Row]:
-    """Return counts of messages by their state.
+BY_STATE: Final = """
+SELECT state,
+  count(*) AS messages,
+  count_if(accepted > 0 AND NOT isUnclear) AS accepted,
+  count_if(accepted > 0 AND NOT isUnclear AND {is_accepted_once}) AS acceptedOnce,
+  count_if(given > 0 AND NOT isUnclear) AS given,
+  count_if(given > 0 AND {is_in_order_known}) AS ordered,
+  count_if(named > 0 AND beganId >= {sees_from}) AS recorded,
+  count_if({may_be_given_to_two}) AS givenAgain,
+  count_if({may_be_accepted_by_another}) AS doubtful
+FROM {stated}
+WHERE scheduled = 0 OR enqueued + ended > 0
+GROUP BY state
+"""
+"""Counts of messages by their state.
 
-    A scheduled message has another position, and counts, once it has come into its queue.
-    """
-    is_clear = ~F.col("isUnclear")
-    is_given, is_accepted = F.col("given") > 0, F.col("accepted") > 0
-    is_recorded = (F.col("named") > 0) & (F.col("beganId") >= known.sees_from)
-    counts: dict[str, Column] = {
-        "accepted": is_accepted & is_clear,
-        "acceptedOnce": is_accepted & is_clear & is_accepted_once(),
-        "given": is_given & is_clear,
-        "ordered": is_given & audit.is_in_order_known(),
-        "recorded": is_recorded,
-        "givenAgain": audit.may_be_given_to_two(),
-        "doubtful": custody.may_be_accepted_by_another(),
-    }
-    return (
-        stated.filter((F.col("scheduled") == 0) | (F.col("enqueued") + F.col("ended") > 0))
-        .groupBy("state")
-        .agg(
-            F.count("*").alias("messages"),
-            *(F.count_if(condition).alias(name) for name, condition in counts.items()),
-        )
-        .collect()
-    )
+A scheduled message has another position, and counts, once it has come into its queue.
+"""
 
 
-def _judged(by_state: list[Row], *, look: Look) -> dict[str, int]:
+def _counted(stated: Table, known: Bounds) -> list[Record]:
+    return query(BY_STATE, stated=stated, sees_from=known.sees_from).rows()
+
+
+def _judged(by_state: list[Record], *, look: Look) -> dict[str, int]:
     """Return how many messages each check has judged, as far as their states say it."""
     known = (ENDED, THERE, MISSING) if look.tells else (ENDED,)
     return {
@@ -161,27 +155,26 @@ def _judged(by_state: list[Row], *, look: Look) -> dict[str, int]:
     }
 
 
-def _judged_apart(events: DataFrame, known: Bounds, scope: Scope) -> dict[str, int]:
+def _judged_apart(events: Table, known: Bounds, scope: Scope) -> dict[str, int]:
     """Return how many messages were judged by the checks that take some rows alone."""
-    frames = []
+    apart = {}
     if known.scheduled:
-        frames.append(audit.timed(events, scope).select(F.lit(EARLY).alias("check")))
+        apart[EARLY] = audit.timed(events, scope)
     if known.moves:
-        sent = custody.sent_away(events, known).filter(scope.takes())
-        frames.append(sent.select(F.lit(DEAD_LETTER).alias("check")))
-    if not frames:
-        return {}
-    counted = reduce(DataFrame.unionByName, frames).groupBy("check").count().collect()
-    return {each["check"]: each["count"] for each in counted}
+        apart[DEAD_LETTER] = scope.of(custody.sent_away(events, known))
+    return {
+        check: query("SELECT count(*) AS count FROM {judged}", judged=judged).rows()[0]["count"]
+        for check, judged in apart.items()
+    }
 
 
-def _sum(rows: Iterable[Row], name: str) -> int:
+def _sum(rows: Iterable[Record], name: str) -> int:
     return sum(int(each[name]) for each in rows)
 
 
 def _offenders(
-    events: DataFrame, known: Bounds, stated: DataFrame, *, look: Look, scope: Scope
-) -> list[DataFrame]:
+    events: Table, known: Bounds, stated: Table, *, look: Look, scope: Scope
+) -> list[Table]:
     """Return messages that violate a check, of all checks that do not depend on counts."""
     parts = [audit.accepted_again(stated), audit.out_of_order(stated)]
     if look.tells:
@@ -194,5 +187,5 @@ def _offenders(
         parts.append(extent.holes_of(events, known))
     lacking = custody.gaps(events, known)
     if lacking is not None:
-        parts.append(custody.unrecorded(events, lacking.filter(scope.takes())))
+        parts.append(custody.unrecorded(events, scope.of(lacking)))
     return parts

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from pyspark_amqp.options import Options
-from pyspark_amqp.source import events
-from pyspark_amqp.source.messages import Part, Place, Range, part_of_queue, rows
-from pyspark_amqp.source.places import place_of
+from pyspark_amqp.source.batch import browse_parts, browse_rows, event_ranges, event_rows
+from pyspark_amqp.source.messages import Part, Place
 from pyspark_amqp.source.pushdown import selector_of
 
 if TYPE_CHECKING:
@@ -38,22 +37,11 @@ class BrowseReader(DataSourceReader):
         self._selector = options.text("selector")
 
     def partitions(self) -> Sequence[BrowsePartition]:
-        place = place_of(self._options)
-        count = self._options.number("numPartitions")
-        return [
-            BrowsePartition(
-                place,
-                part_of_queue(place, part, count, selector=self._selector, until_ms=0),
-            )
-            for part in range(count)
-        ]
+        return [BrowsePartition(*each) for each in browse_parts(self._options, self._selector)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, BrowsePartition)
-        span = Range(
-            self._options.position("startingPosition"), self._options.position("endingPosition")
-        )
-        return rows(self._options, self._names, partition.place, partition.part, span)
+        return browse_rows(self._options, self._names, partition.place, partition.part)
 
 
 class SelectingReader(BrowseReader):
@@ -85,29 +73,8 @@ class EventReader(DataSourceReader):
         self._names: Final = list(names)
 
     def partitions(self) -> Sequence[EventPartition]:
-        first, last = events.bounds(self._options)
-        start = self._options.position("startingPosition")
-        end = self._options.position("endingPosition")
-        behind = events.first_behind(self._options, start, first)
-        until = last if end.number is None else min(last, end.number - 1)
-        if self._options.is_latest("startingPosition"):
-            behind = last
-        parts = [
-            EventPartition(*each)
-            for each in events.ranges(behind, until, self._options.number("numPartitions"))
-        ]
-        # without partitions, Spark makes one of its own
-        return parts or [EventPartition(behind, behind)]
+        return [EventPartition(*each) for each in event_ranges(self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, EventPartition)
-        if partition.behind >= partition.until:
-            return iter(())
-        return events.rows(
-            self._options,
-            self._names,
-            partition.behind,
-            partition.until,
-            since_ms=self._options.position("startingPosition").time_ms,
-            before_ms=self._options.position("endingPosition").time_ms,
-        )
+        return event_rows(self._options, self._names, partition.behind, partition.until)

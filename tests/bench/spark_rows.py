@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name for it
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from pyspark_amqp.engines.spark_engine import SparkEngine
 from pyspark_amqp.jobs.archiving import Archiving
 from pyspark_amqp.jobs.auditing import Auditing
 from pyspark_amqp.jobs.layout import EVENTS, MESSAGES
@@ -282,10 +283,10 @@ def _archived(run: Run, what: str, broker: BrokerProcess, place: Path) -> Measur
         mode=None,
         every=None,
     )
-    spark = run.site.spark
+    engine = SparkEngine(run.site.spark)
     with run.bounded():
         begun = time.perf_counter()
-        job.run(spark, run.say)
+        job.run(engine, run.say)
         seconds = time.perf_counter() - begun
     return Measured(job.sums[what].rows, seconds)
 
@@ -310,10 +311,10 @@ def _audit(run: Run) -> Measured:
         run.say("archiving the event log, which does not count")
         _archive_events(run)
     job = Auditing(place, None, drained=True)
-    spark = run.site.spark
+    engine = SparkEngine(run.site.spark)
     with run.bounded():
         begun = time.perf_counter()
-        verdict, _ = job.run(spark, run.say)
+        verdict, _ = job.run(engine, run.say)
         seconds = time.perf_counter() - begun
     unfinished = run.site.rows % 3 != 0  # the last message of the event log has no end
     if verdict.holds is unfinished:

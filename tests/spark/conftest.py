@@ -21,6 +21,8 @@ from tests.interop.conftest import not_available
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pyspark_amqp.engines.engine import Engine
+
 HERE: Final = Path(__file__).resolve().parent
 DURABLE: Final = 'store = "sqlite:///store.db"\n'
 
@@ -103,6 +105,26 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     started = session.start(tmp_path_factory.mktemp("spark"))
     yield started
     started.stop()
+
+
+@pytest.fixture
+def duckdb_engine() -> Iterator[Engine]:
+    """Yield an engine of DuckDB."""
+    from pyspark_amqp.engines.duckdb_engine import duckdb_engine as opened
+
+    with opened() as engine:
+        yield engine
+
+
+@pytest.fixture(params=["duckdb", "spark"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Return each engine of the jobs in turn."""
+    if request.param == "duckdb":
+        found: Engine = request.getfixturevalue("duckdb_engine")
+        return found
+    from pyspark_amqp.engines.spark_engine import SparkEngine
+
+    return SparkEngine(request.getfixturevalue("spark"))
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, ddl_of
+from pyspark_amqp.engines.engine import Engine, Table
+from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, schema_of
 
 START: Final = datetime(2026, 1, 31, 12, tzinfo=UTC)
 MS: Final = timedelta(milliseconds=1)
@@ -70,8 +73,17 @@ class Writer:
         """Start the rows of another broker process."""
         self.boot = f"b{int(self.boot[1:]) + 1}"
 
-    def frame(self, spark: SparkSession) -> DataFrame:
-        return spark.createDataFrame(self.rows, ddl_of(EVENT_LOG_COLUMNS))
+    def table(self, engine: Engine) -> Table:
+        return engine.table(EVENT_LOG_COLUMNS, self.rows)
+
+
+def as_parquet(told: Writer, engine: Engine, folder: Path) -> Table:
+    """Write an event log to the file `part.parquet` of a folder, and return its rows from there."""
+    schema = schema_of(EVENT_LOG_COLUMNS)
+    columns = [list(column) for column in zip(*told.rows, strict=True)]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), folder / "part.parquet")
+    return engine.parquet(folder, EVENT_LOG_COLUMNS)
 
 
 @dataclass

@@ -11,12 +11,17 @@ from typing import Final
 
 import duckdb
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from pyspark_amqp.jobs.archive import ArchivedBatch, check_target, snapshot, source_name, stream
+from pyspark_amqp.engines.engine import Engine, Table
+from pyspark_amqp.engines.spark_engine import SparkEngine, spark_table
+from pyspark_amqp.jobs import local_archive, spark_archive
+from pyspark_amqp.jobs.archive import ArchivedBatch, check_target, source_name
 from pyspark_amqp.jobs.compact import compact
 from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, Archive, ArchiveError, address_of
-from pyspark_amqp.rows.columns import MESSAGE_COLUMNS, ddl_of
+from pyspark_amqp.jobs.spark_archive import stream
+from pyspark_amqp.jobs.statements import query
+from pyspark_amqp.rows.columns import MESSAGE_COLUMNS
 from tests.spark.event_logs import Writer
 
 NIGHT: Final = datetime(2026, 1, 31, 23, 59, 59, 999_999, tzinfo=UTC)
@@ -26,9 +31,7 @@ ODD: Final = ("orders", "007", "a/b c", "ä=ö%2F", "null", "date=1")
 """Addresses with characters that need care in the name of a folder."""
 
 
-def messages(
-    spark: SparkSession, numbers: Sequence[int], addresses: Sequence[str] = ODD
-) -> DataFrame:
+def messages(engine: Engine, numbers: Sequence[int], addresses: Sequence[str] = ODD) -> Table:
     """Return a message of each number at each address; the odd numbers came in the morning."""
     rows = []
     for number in numbers:
@@ -40,7 +43,14 @@ def messages(
             row["JMSMessageID"] = f"ID:{number}"
             row["amqp"] = bytes([0, 0xFF, number]) + address.encode()
             rows.append(tuple(row.values()))
-    return spark.createDataFrame(rows, ddl_of(MESSAGE_COLUMNS))
+    return engine.table(MESSAGE_COLUMNS, rows)
+
+
+def snapshot(archive: Archive, browsed: Table) -> ArchivedBatch:
+    """Archive browsed messages by their engine."""
+    if browsed.engine.name == "spark":
+        return spark_archive.snapshot(archive, spark_table(browsed))
+    return local_archive.snapshot(archive, browsed)
 
 
 def read_by_duckdb(
@@ -57,9 +67,9 @@ def read_by_duckdb(
 @pytest.mark.requirement("PIP-60")
 @pytest.mark.requirement("PIP-61")
 @pytest.mark.requirement("PIP-65")
-def test_messages_lie_by_date_and_address_bit_by_bit(spark: SparkSession, tmp_path: Path) -> None:
+def test_messages_lie_by_date_and_address_bit_by_bit(engine: Engine, tmp_path: Path) -> None:
     archive = Archive(tmp_path / "archive")
-    written = snapshot(archive, messages(spark, [0, 1]))
+    written = snapshot(archive, messages(engine, [0, 1]))
     assert written.rows == 2 * len(ODD)
     folders = archive.folders(MESSAGES)
     assert {address_of(folder) for folder in folders} == set(ODD)
@@ -68,19 +78,20 @@ def test_messages_lie_by_date_and_address_bit_by_bit(spark: SparkSession, tmp_pa
         for number, day in ((0, "1-31"), (1, "2-01"))
         for address in ODD
     ]
-    found = archive.read(spark, MESSAGES).select("address", "date", "amqp").collect()
-    assert sorted((row[0], row[1], bytes(row[2])) for row in found) == sorted(expected)
+    read = archive.read(engine, MESSAGES)
+    found = query("SELECT address, date, amqp FROM {read}", read=read).rows()
+    assert sorted(
+        (*(row[n] for n in ("address", "date")), bytes(row["amqp"])) for row in found
+    ) == sorted(expected)
     assert read_by_duckdb(archive, MESSAGES, "address, date, amqp") == sorted(expected)
 
 
 @pytest.mark.requirement("PIP-60")
-def test_what_was_archived_before_is_not_archived_again(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_what_was_archived_before_is_not_archived_again(engine: Engine, tmp_path: Path) -> None:
     archive = Archive(tmp_path / "archive")
-    assert snapshot(archive, messages(spark, [1, 2], ["q"])).rows == 2
-    assert snapshot(archive, messages(spark, [1, 2, 3], ["q"])).rows == 1
-    assert snapshot(archive, messages(spark, [1, 2, 3], ["q"])).rows == 0
+    assert snapshot(archive, messages(engine, [1, 2], ["q"])).rows == 2
+    assert snapshot(archive, messages(engine, [1, 2, 3], ["q"])).rows == 1
+    assert snapshot(archive, messages(engine, [1, 2, 3], ["q"])).rows == 0
     names = read_by_duckdb(archive, MESSAGES, "JMSMessageID")
     assert names == [("ID:1",), ("ID:2",), ("ID:3",)]
 
@@ -98,11 +109,13 @@ class Incoming:
         self.told.rows.clear()
         for _ in range(count):
             self.told.note("enqueued", self.told.id + 1)
-        self.told.frame(self.spark).coalesce(1).write.mode("append").parquet(str(self.folder))
+        spark_table(self.told.table(SparkEngine(self.spark))).frame.coalesce(1).write.mode(
+            "append"
+        ).parquet(str(self.folder))
 
     def archive(self, archive: Archive) -> list[ArchivedBatch]:
         """Run the job as with `--once`; return the batches that it wrote."""
-        schema = self.told.frame(self.spark).schema
+        schema = spark_table(self.told.table(SparkEngine(self.spark))).frame.schema
         rows = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         told: list[ArchivedBatch] = []
         stream(
@@ -186,13 +199,13 @@ def test_who_deletes_the_checkpoint_loses_nothing(spark: SparkSession, tmp_path:
 
 @pytest.mark.requirement("PIP-69")
 def test_where_there_is_nothing_to_read_it_says_what_to_do(
-    spark: SparkSession, tmp_path: Path
+    duckdb_engine: Engine, tmp_path: Path
 ) -> None:
     with pytest.raises(ArchiveError, match="is no folder"):
-        Archive(tmp_path / "none").read(spark, MESSAGES)
+        Archive(tmp_path / "none").read(duckdb_engine, MESSAGES)
     archive = Archive(tmp_path)
     with pytest.raises(ArchiveError, match="has no events: `jms-broker pipeline archive"):
-        archive.read(spark, EVENTS)
+        archive.read(duckdb_engine, EVENTS)
     (tmp_path / "holiday.jpg").touch()
     with pytest.raises(ArchiveError, match="holiday"):
         check_target(archive, [EVENTS])

@@ -8,9 +8,9 @@ from typing import Final
 
 import duckdb
 import pytest
-from pyspark.sql import SparkSession
 
-from pyspark_amqp.jobs.audit import Look, Scope
+from pyspark_amqp.engines.engine import Engine
+from pyspark_amqp.jobs.audit import PLACE, Look, Scope
 from pyspark_amqp.jobs.extent import Bounds, Hole, bounds
 from pyspark_amqp.jobs.findings import (
     CHECKS,
@@ -20,8 +20,9 @@ from pyspark_amqp.jobs.findings import (
     RECORDED,
     WHOLE,
 )
+from pyspark_amqp.jobs.statements import query
 from pyspark_amqp.jobs.verdict import judge
-from tests.spark.event_logs import START, Model, Writer
+from tests.spark.event_logs import START, Model, Writer, as_parquet
 from tests.spark.stories import (
     RESTARTED,
     STORIES,
@@ -36,13 +37,14 @@ DRAINED: Final = Look(drained=True)
 
 
 @pytest.mark.requirement("PIP-63")
-def test_stories(spark: SparkSession) -> None:
+@pytest.mark.requirement("PIP-75")
+def test_stories(engine: Engine) -> None:
     """Each story has an address of its own; whatever is open in the end is lost."""
     told = Writer()
     for story, _ in STORIES:
         story(told, story.__name__)
-    events = told.frame(spark)
-    found = judge(events, bounds(events), look=DRAINED)[1].collect()
+    events = told.table(engine)
+    found = judge(events, bounds(events), look=DRAINED)[1].rows()
     verdicts: dict[str, set[str]] = {story.__name__: set() for story, _ in STORIES}
     verdicts |= {"dead": set(), "late": set()}
     for row in found:
@@ -54,13 +56,13 @@ def test_stories(spark: SparkSession) -> None:
 
 
 @pytest.mark.requirement("PIP-63")
-def test_stories_with_a_restart(spark: SparkSession) -> None:
+def test_stories_with_a_restart(engine: Engine) -> None:
     told = Writer()
     for story, _ in RESTARTED:
         story(told, story.__name__)
     told.note("purged", "", address="elsewhere", position=-1)
-    events = told.frame(spark)
-    found = judge(events, bounds(events), look=DRAINED)[1].collect()
+    events = told.table(engine)
+    found = judge(events, bounds(events), look=DRAINED)[1].rows()
     assert sorted((row["address"], row["check"]) for row in found) == [
         ("leased_before_and_given_after", EXCLUSIVE)
     ]
@@ -70,7 +72,7 @@ def test_stories_with_a_restart(spark: SparkSession) -> None:
 
 
 @pytest.mark.requirement("PIP-63")
-def test_what_is_open_is_lost_only_where_it_is_not_in_the_queue(spark: SparkSession) -> None:
+def test_what_is_open_is_lost_only_where_it_is_not_in_the_queue(duckdb_engine: Engine) -> None:
     told = Writer()
     told.note("enqueued", 1)
     told.note("enqueued", 2)
@@ -79,13 +81,11 @@ def test_what_is_open_is_lost_only_where_it_is_not_in_the_queue(spark: SparkSess
     told.note("enqueued", 4)
     told.note("delivered", 4)
     told.note("modified", 4)
-    events = told.frame(spark)
+    events = told.table(duckdb_engine)
     known = bounds(events)
-    waiting = spark.createDataFrame(
-        [("q", None, 14)], "address STRING, subscription STRING, position BIGINT"
-    )
+    waiting = duckdb_engine.table(PLACE, [("q", None, 14)])
     verdict, found = judge(events, known, look=Look(waiting))
-    assert [(row["messageId"], row["check"]) for row in found.collect()] == [("ID:2", LOSS)]
+    assert [(row["messageId"], row["check"]) for row in found.rows()] == [("ID:2", LOSS)]
     assert verdict.open == {"there": 1, "missing": 1, "given": 1, "held": 1}
     assert not verdict.holds
     verdict, found = judge(events, known, look=Look(waiting, last=1))
@@ -93,48 +93,46 @@ def test_what_is_open_is_lost_only_where_it_is_not_in_the_queue(spark: SparkSess
     assert verdict.holds, "nobody has missed what came after the look"
     verdict, found = judge(events, known)
     assert verdict.holds
-    assert found.count() == 0
+    assert not found.rows()
     assert verdict.judged[LOSS] == 0, "nothing can be said about four open messages"
 
 
 @pytest.mark.requirement("PIP-63")
-def test_where_a_look_proves_nothing_nothing_is_lost(spark: SparkSession) -> None:
+def test_where_a_look_proves_nothing_nothing_is_lost(duckdb_engine: Engine) -> None:
     told = Writer()
     told.note("enqueued", 1, address="topic")
     told.note("enqueued", 2, address="topic", subscription="durable/c/n")
     told.note("enqueued", 3, reason="not stored")
     told.note("scheduled", 4, position=4, deliver_at=told.now)
-    waiting = spark.createDataFrame(
-        [("q", None, 5)], "address STRING, subscription STRING, position BIGINT"
-    )
+    waiting = duckdb_engine.table(PLACE, [("q", None, 5)])
     look = Look(waiting, last=told.id, topics=frozenset({"topic"}))
-    events = told.frame(spark)
+    events = told.table(duckdb_engine)
     verdict, found = judge(events, bounds(events), look=look)
-    assert [row["messageId"] for row in found.collect()] == ["ID:2"], "it has a name"
+    assert [row["messageId"] for row in found.rows()] == ["ID:2"], "it has a name"
     assert verdict.open == {"unseen": 2, "missing": 1}
     assert verdict.judged[LOSS] == verdict.messages - 2
     told.now += timedelta(seconds=10)
     told.note("enqueued", 5)
-    events = told.frame(spark)
-    later = judge(events, bounds(events), look=look)[1].collect()
+    events = told.table(duckdb_engine)
+    later = judge(events, bounds(events), look=look)[1].rows()
     assert {row["messageId"] for row in later} == {"ID:2", "ID:3", "ID:4"}, (
         "the broker that was looked into goes on, and what is scheduled is late"
     )
     told.restart()
     told.note("enqueued", 6)
-    events = told.frame(spark)
-    later = judge(events, bounds(events), look=look)[1].collect()
+    events = told.table(duckdb_engine)
+    later = judge(events, bounds(events), look=look)[1].rows()
     assert {row["messageId"] for row in later} == {"ID:2", "ID:4"}, "it may have been another"
 
 
 @pytest.mark.requirement("PIP-63")
-def test_only_what_is_asked_for_is_judged(spark: SparkSession) -> None:
+def test_only_what_is_asked_for_is_judged(duckdb_engine: Engine) -> None:
     told = Writer()
     accepted_twice(told, "a")
     accepted_twice(told, "b")
     middle = told.now
     accepted_twice(told, "c")
-    events = told.frame(spark)
+    events = told.table(duckdb_engine)
     known = bounds(events)
     scopes = [
         (Scope(addresses=("a", "c")), {"a", "c"}),
@@ -143,12 +141,12 @@ def test_only_what_is_asked_for_is_judged(spark: SparkSession) -> None:
         (Scope(since=START + timedelta(days=1)), set()),
     ]
     for scope, expected in scopes:
-        found = judge(events, known, scope=scope)[1].collect()
+        found = judge(events, known, scope=scope)[1].rows()
         assert {row["address"] for row in found} == expected, scope
 
 
 @pytest.mark.requirement("PIP-63")
-def test_missing_rows_are_a_finding_and_hide_what_they_may(spark: SparkSession) -> None:
+def test_missing_rows_are_a_finding_and_hide_what_they_may(engine: Engine) -> None:
     told = Writer()
     not_consumed(told, "before")
     for number in range(2, 10):
@@ -156,12 +154,12 @@ def test_missing_rows_are_a_finding_and_hide_what_they_may(spark: SparkSession) 
     not_consumed(told, "after")
     for index in (9, 5, 4):
         told.rows.pop(index)
-    events = told.frame(spark)
+    events = told.table(engine)
     known = bounds(events)
     assert (known.rows, known.missing, known.sees_from) == (len(told.rows), 3, 11)
     assert known.holes == (Hole(5, 6), Hole(10, 10))
     verdict, found = judge(events, known, look=DRAINED)
-    assert {(row["check"], row["address"], row["id"]) for row in found.collect()} == {
+    assert {(row["check"], row["address"], row["id"]) for row in found.rows()} == {
         *((WHOLE, "", 7), (WHOLE, "", 11)),
         (LOSS, "after", 26),
     }
@@ -170,7 +168,7 @@ def test_missing_rows_are_a_finding_and_hide_what_they_may(spark: SparkSession) 
     assert verdict.open == {"before": 2, "missing": 1}, "one had its end among them"
     assert verdict.judged[LOSS] == verdict.messages - 2 == 8
     assert verdict.judged[DUPLICATE] == 6, "rows of two messages are missing"
-    behind = events.filter(events.id >= known.sees_from)
+    behind = query("SELECT * FROM {events} WHERE id >= {first}", events=events, first=11)
     verdict, _ = judge(behind, bounds(behind))
     assert verdict.holds, "what was asked for has no hole"
 
@@ -180,15 +178,15 @@ def consumed_as(told: Writer, number: int) -> None:
         told.note(kind, number)
 
 
-def test_an_event_log_whose_oldest_rows_are_gone_has_no_gap(spark: SparkSession) -> None:
+def test_an_event_log_whose_oldest_rows_are_gone_has_no_gap(duckdb_engine: Engine) -> None:
     told = Writer(id=100)
     consumed(told, "q")
-    known = bounds(told.frame(spark))
+    known = bounds(told.table(duckdb_engine))
     assert (known.first, known.last, known.missing, known.sees_from) == (101, 103, 0, 101)
 
 
-def test_an_empty_event_log_holds(spark: SparkSession) -> None:
-    events = Writer().frame(spark)
+def test_an_empty_event_log_holds(duckdb_engine: Engine) -> None:
+    events = Writer().table(duckdb_engine)
     known = bounds(events)
     assert known == Bounds(0, 0, 0, 0, 0, 0, None, 0, 0)
     verdict, _ = judge(events, known, look=DRAINED)
@@ -249,32 +247,33 @@ union all select distinct case when events.id is null then 'recorded' else 'give
 
 @pytest.mark.requirement("PIP-64")
 @pytest.mark.requirement("PIP-65")
-def test_planted_faults_are_found_exactly(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.requirement("PIP-75")
+def test_planted_faults_are_found_exactly(engine: Engine, tmp_path: Path) -> None:
     seed = 3
     checks = [check for check in CHECKS if check != WHOLE]
     busy = Model(seed, [check for check in checks for _ in range(seed)]).run(messages=900)
-    folder = str(tmp_path / "events")
-    busy.told.frame(spark).coalesce(1).write.parquet(folder)
-    events = spark.read.parquet(folder)
+    events = as_parquet(busy.told, engine, tmp_path)
     verdict, found = judge(events, bounds(events), look=DRAINED)
     assert {
         (row["check"], row["messageId"] or f"{row['address']}/{row['position']}")
-        for row in found.collect()
+        for row in found.rows()
     } == busy.faults
     assert sum(verdict.broken.values()) == len(busy.faults) == len(checks) * seed
     with duckdb.connect() as other:
-        rows = other.execute(DUCKDB.format(events=f"{folder}/*.parquet")).fetchall()
+        rows = other.execute(DUCKDB.format(events=tmp_path / "part.parquet")).fetchall()
     assert set(rows) == busy.faults
     assert len(rows) == len(busy.faults)
 
 
 @pytest.mark.requirement("PIP-64")
-def test_a_sound_event_log_has_no_faults(spark: SparkSession) -> None:
+def test_a_sound_event_log_has_no_faults(engine: Engine) -> None:
     busy = Model(7, []).run(messages=700)
-    events = busy.told.frame(spark)
+    events = busy.told.table(engine)
     verdict, found = judge(events, bounds(events), look=DRAINED)
     assert verdict.holds
-    assert found.count() == 0
+    assert not found.rows()
     assert verdict.messages > 700, "those that were dead-lettered have two lives"
-    assert set(verdict.judged.values()) - {verdict.messages} <= set(range(1, events.count() + 1))
+    assert set(verdict.judged.values()) - {verdict.messages} <= set(
+        range(1, len(busy.told.rows) + 1)
+    )
     assert verdict.judged[LOSS] == verdict.judged[RECORDED] == verdict.messages

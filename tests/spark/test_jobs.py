@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 from proton import Message
 from proton.utils import BlockingConnection
-from pyspark.sql import SparkSession
 
+from pyspark_amqp.engines.engine import Engine
 from pyspark_amqp.jobs.archiving import Archiving
 from pyspark_amqp.jobs.auditing import Auditing, lines_of, notes_of, table_of
 from pyspark_amqp.jobs.findings import CHECKS, LOSS
@@ -20,6 +20,7 @@ from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, Archive
 from pyspark_amqp.jobs.replay import ReplayError
 from pyspark_amqp.jobs.replaying import Replaying
 from pyspark_amqp.jobs.report import gather, write
+from pyspark_amqp.jobs.statements import query
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import read_options
 from pyspark_amqp.wire.broker_client import opened
@@ -86,12 +87,12 @@ def received(broker: BrokerProcess, address: str, count: int) -> list[Message]:
 
 
 def archive(
-    spark: SparkSession, broker: BrokerProcess, place: Path, *whats: str, **asked: str
+    engine: Engine, broker: BrokerProcess, place: Path, *whats: str, **asked: str
 ) -> dict[str, object]:
     named: dict[str, str | None] = dict.fromkeys(("address", "subscription", "selector", "mode"))
     job = Archiving.asked(place, {"url": broker.url}, whats=whats, every=None, **{**named, **asked})
-    job.check()
-    job.run(spark, Told().say)
+    job.check(engine.name)
+    job.run(engine, Told().say)
     return job.summary()
 
 
@@ -104,10 +105,10 @@ def replaying(broker: BrokerProcess, place: Path, to: str | None, **asked: objec
     return Replaying(place, {"url": broker.url}, to=to, **{**given, **asked})  # type: ignore[arg-type]
 
 
-def run(job: Replaying, spark: SparkSession, **how: object) -> dict[str, object]:
+def run(job: Replaying, engine: Engine, **how: object) -> dict[str, object]:
     given: dict[str, object] = {"rate": None, "skip": 0, "dry_run": False}
     job.check(dry_run=bool(how.get("dry_run")))
-    return job.run(spark, Told().say, **{**given, **how})  # type: ignore[arg-type]
+    return job.run(engine, Told().say, **{**given, **how})  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("PIP-60")
@@ -115,29 +116,31 @@ def run(job: Replaying, spark: SparkSession, **how: object) -> dict[str, object]
 @pytest.mark.requirement("PIP-63")
 @pytest.mark.requirement("PIP-66")
 @pytest.mark.requirement("PIP-67")
+@pytest.mark.requirement("PIP-75")
 def test_from_the_broker_into_the_archive_and_back(
-    spark: SparkSession, journaling: BrokerProcess, tmp_path: Path
+    engine: Engine, journaling: BrokerProcess, tmp_path: Path
 ) -> None:
     place = tmp_path / "archive"
-    fill(journaling, "orders")
-    fill(journaling, "invoices")
-    received(journaling, "invoices", 10)
+    orders, invoices, again = (f"{name}-{engine.name}" for name in ("orders", "invoices", "again"))
+    fill(journaling, orders)
+    fill(journaling, invoices)
+    received(journaling, invoices, 10)
 
-    summed = archive(spark, journaling, place, MESSAGES, address="invoices")
+    summed = archive(engine, journaling, place, MESSAGES, address=invoices)
     assert summed["messages"] == COUNT - 10
-    again = archive(spark, journaling, place, MESSAGES, address="invoices")
-    assert again["messages"] == 0, "what stays in the broker is archived once"
-    summed = archive(spark, journaling, place, MESSAGES, EVENTS, address="orders", mode="lease")
+    repeated = archive(engine, journaling, place, MESSAGES, address=invoices)
+    assert repeated["messages"] == 0, "what stays in the broker is archived once"
+    summed = archive(engine, journaling, place, MESSAGES, EVENTS, address=orders, mode="lease")
     assert summed["messages"] == COUNT
     assert isinstance(summed["events"], int)
     assert summed["events"] >= 5 * COUNT
-    again = archive(spark, journaling, place, MESSAGES, address="orders", mode="lease")
-    assert again["messages"] == 0, "what was leased and archived is settled"
+    repeated = archive(engine, journaling, place, MESSAGES, address=orders, mode="lease")
+    assert repeated["messages"] == 0, "what was leased and archived is settled"
 
     told = Told()
-    audit = Auditing(place, {"url": journaling.url})
+    audit = Auditing(place, {"url": journaling.url}, addresses=(orders, invoices))
     audit.check()
-    verdict, offending = audit.run(spark, told.say)
+    verdict, offending = audit.run(engine, told.say)
     assert verdict.holds, lines_of(offending, 9)
     assert verdict.messages == verdict.judged[LOSS] == 2 * COUNT
     assert verdict.open == {"there": COUNT - 10}
@@ -146,23 +149,30 @@ def test_from_the_broker_into_the_archive_and_back(
     assert f"{COUNT - 10} have not ended: in their queues" in notes_of(verdict)
 
     for source in (Auditing(place, None, from_row=9), Auditing(None, audit.broker, from_row=9)):
-        assert source.rows(spark).agg({"id": "min"}).collect() == [(9,)]
+        events = source.rows(engine)
+        assert query("SELECT min(id) AS id FROM {events}", events=events).rows() == [{"id": 9}]
 
-    report = gather(Auditing(place, None, addresses=("orders",)).rows(spark))
+    report = gather(Auditing(place, None, addresses=(orders,)).rows(engine))
     assert report is not None
-    (orders,) = report.addresses
-    assert (orders["enqueued"], orders["accepted"], orders["redelivered"]) == (COUNT, COUNT, 0)
+    (told_of,) = report.addresses
+    assert tuple(told_of[name] for name in ("enqueued", "accepted", "redelivered")) == (
+        COUNT,
+        COUNT,
+        0,
+    )
     assert all(path.stat().st_size for path in write(report, tmp_path / "report"))
 
-    dry = run(replaying(journaling, place, "again"), spark, dry_run=True)
+    dry = run(replaying(journaling, place, again, addresses=(orders,)), engine, dry_run=True)
     assert dry["would_replay"] == COUNT
-    assert run(replaying(journaling, place, "again"), spark)["replayed"] == COUNT
+    assert (
+        run(replaying(journaling, place, again, addresses=(orders,)), engine)["replayed"] == COUNT
+    )
     other = tmp_path / "other"
-    archive(spark, journaling, other, MESSAGES, address="again")
+    archive(engine, journaling, other, MESSAGES, address=again)
     order = "position % 10 desc, position"
     sent, back = (
         read_by_duckdb(Archive(each), MESSAGES, "amqp", f"address = '{address}'", order)
-        for each, address in ((place, "orders"), (other, "again"))
+        for each, address in ((place, orders), (other, again))
     )
     assert len(sent) == COUNT
     assert back == sent, "bit by bit, in their order"
@@ -170,28 +180,29 @@ def test_from_the_broker_into_the_archive_and_back(
 
 @pytest.mark.requirement("PIP-67")
 @pytest.mark.requirement("PIP-68")
-def test_some_of_it_again(spark: SparkSession, journaling: BrokerProcess, tmp_path: Path) -> None:
-    fill(journaling, "some")
-    archive(spark, journaling, tmp_path, MESSAGES, address="some")
-    chosen = {"addresses": ("some",), "selector": "n < 10 AND colour = 'red'"}
+def test_some_of_it_again(engine: Engine, journaling: BrokerProcess, tmp_path: Path) -> None:
+    some, paced, by_id = (f"{name}-{engine.name}" for name in ("some", "paced", "by-id"))
+    fill(journaling, some)
+    archive(engine, journaling, tmp_path, MESSAGES, address=some)
+    chosen = {"addresses": (some,), "selector": "n < 10 AND colour = 'red'"}
     begin = time.monotonic()
-    told = run(replaying(journaling, tmp_path, "paced", **chosen), spark, rate=2.0)
+    told = run(replaying(journaling, tmp_path, paced, **chosen), engine, rate=2.0)
     assert told["replayed"] == 4
     assert time.monotonic() - begin >= 1, "two a second"
-    found = received(journaling, "paced", 4)
-    assert sorted(str(message.id) for message in found) == [f"ID:some-{n}" for n in (0, 3, 6, 9)]
-    ids = ("ID:some-39", "ID:some-1")
-    run(replaying(journaling, tmp_path, "by-id", addresses=(), ids=ids), spark)
-    assert [message.id for message in received(journaling, "by-id", 2)] == list(reversed(ids))
+    found = received(journaling, paced, 4)
+    assert sorted(str(message.id) for message in found) == [f"ID:{some}-{n}" for n in (0, 3, 6, 9)]
+    ids = (f"ID:{some}-39", f"ID:{some}-1")
+    run(replaying(journaling, tmp_path, by_id, addresses=(), ids=ids), engine)
+    assert [message.id for message in received(journaling, by_id, 2)] == list(reversed(ids))
     with pytest.raises(ReplayError, match="1 of the ids are not in the archive: ID:no"):
-        run(replaying(journaling, tmp_path, None, addresses=(), ids=("ID:no", *ids)), spark)
+        run(replaying(journaling, tmp_path, None, addresses=(), ids=("ID:no", *ids)), engine)
     with pytest.raises(ReplayError, match="no archived message is meant"):
-        run(replaying(journaling, tmp_path, None), spark)
+        run(replaying(journaling, tmp_path, None, addresses=("none",)), engine)
 
 
 @pytest.mark.requirement("PIP-63")
 def test_what_waits_for_a_subscriber_without_a_name_is_not_lost(
-    spark: SparkSession, journaling: BrokerProcess
+    duckdb_engine: Engine, journaling: BrokerProcess
 ) -> None:
     options = read_options({"url": journaling.url, "mode": "events"}, Use.BATCH)
     with opened(options) as management:
@@ -201,7 +212,7 @@ def test_what_waits_for_a_subscriber_without_a_name_is_not_lost(
     connection.create_sender("news").send(Message(body="new", durable=True))
     audit = Auditing(None, {"url": journaling.url}, addresses=("news",))
     audit.check()
-    verdict, offending = audit.run(spark, Told().say)
+    verdict, offending = audit.run(duckdb_engine, Told().say)
     assert verdict.holds, lines_of(offending, 9)
     assert verdict.open == {"unseen": 1}
     connection.close()

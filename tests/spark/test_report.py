@@ -10,10 +10,10 @@ from typing import Final
 
 import duckdb
 import pytest
-from pyspark.sql import SparkSession
 
+from pyspark_amqp.engines.engine import Engine
 from pyspark_amqp.jobs.report import by_address, curves, gather, page, span_of, write
-from tests.spark.event_logs import START, Model, Writer
+from tests.spark.event_logs import START, Model, Writer, as_parquet
 
 
 def story() -> Writer:
@@ -36,14 +36,15 @@ def story() -> Writer:
 
 
 @pytest.mark.requirement("PIP-66")
-def test_curves_and_sums(spark: SparkSession) -> None:
-    events = story().frame(spark)
+@pytest.mark.requirement("PIP-75")
+def test_curves_and_sums(engine: Engine) -> None:
+    events = story().table(engine)
     span = span_of(events)
     assert span is not None
     assert span.step == 1
     found = [
-        (row["address"], (row["at"].timestamp() - START.timestamp()), *row[2:])
-        for row in curves(events, 1).orderBy("address", "at").collect()
+        (address, at.timestamp() - START.timestamp(), *others)
+        for address, at, *others in (row.values() for row in curves(events, 1).rows())
     ]
     assert found == [
         ("a", 0, 2, 1, 0, 2),
@@ -51,7 +52,7 @@ def test_curves_and_sums(spark: SparkSession) -> None:
         ("b", 2, 3, 0, 0, 3),
         ("b", 4, 0, 0, 0, 0),
     ]
-    a, b = (row.asDict() for row in by_address(events).orderBy("address").collect())
+    b, a = by_address(events).rows()
     counts = ("enqueued", "given", "accepted", "released", "redelivered", "mostGiven")
     assert [a[name] for name in counts] == [2, 3, 2, 1, 1, 2]
     assert [b[name] for name in counts] == [3, 0, 0, 0, 0, 0]
@@ -76,16 +77,14 @@ from messages group by address order by address
 
 @pytest.mark.requirement("PIP-65")
 @pytest.mark.requirement("PIP-66")
-def test_a_busy_broker_as_files(spark: SparkSession, tmp_path: Path) -> None:
-    folder = str(tmp_path / "events")
+def test_a_busy_broker_as_files(engine: Engine, tmp_path: Path) -> None:
     told = Model(5, []).run(messages=500).told
-    told.frame(spark).coalesce(1).write.parquet(folder)
     enqueued = [row[2] for row in told.rows].count("enqueued")
     assert enqueued > 500, "dead letters are enqueued once more"
-    report = gather(spark.read.parquet(folder))
+    report = gather(as_parquet(told, engine, tmp_path))
     assert report is not None
     with duckdb.connect() as other:
-        expected = other.execute(DUCKDB.format(events=f"{folder}/*.parquet")).fetchall()
+        expected = other.execute(DUCKDB.format(events=tmp_path / "part.parquet")).fetchall()
     by_name = sorted(report.addresses, key=lambda row: str(row["address"]))
     names = ("p50", "p90", "p99", "max")
     assert [
@@ -118,11 +117,11 @@ def test_a_busy_broker_as_files(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("PIP-66")
-def test_odd_event_logs(spark: SparkSession) -> None:
-    assert gather(Writer().frame(spark)) is None
+def test_odd_event_logs(engine: Engine) -> None:
+    assert gather(Writer().table(engine)) is None
     told = Writer()
     told.note("accepted", address="<script>")
-    report = gather(told.frame(spark))
+    report = gather(told.table(engine))
     assert report is not None
     html = page(report, "<svg></svg>")
     assert "<td>&lt;script&gt;</td>" in html

@@ -14,6 +14,7 @@ from proton.utils import BlockingConnection
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
+from pyspark_amqp.engines.engine import Engine
 from pyspark_amqp.jobs.archiving import Archiving
 from pyspark_amqp.jobs.auditing import Auditing
 from pyspark_amqp.jobs.replaying import Replaying
@@ -75,35 +76,41 @@ def say(_: str) -> None:
 
 
 def archived(
-    spark: SparkSession, options: dict[str, str], place: Path, *whats: str, **asked: str
+    engine: Engine, options: dict[str, str], place: Path, *whats: str, **asked: str
 ) -> dict[str, object]:
     named: dict[str, str | None] = dict.fromkeys(("address", "subscription", "selector", "mode"))
     job = Archiving.asked(place, options, whats=whats, every=None, **{**named, **asked})
-    job.check()
-    job.run(spark, say)
+    job.check(engine.name)
+    job.run(engine, say)
     return job.summary()
 
 
-@pytest.mark.parametrize("kind", ["password", "certificate"])
+@pytest.mark.parametrize(
+    ("kind", "engine"),
+    [("password", "spark"), ("certificate", "duckdb")],
+    indirect=["engine"],
+)
 def test_a_user_with_the_role_pipeline_alone_runs_every_job(
-    spark: SparkSession, broker: BrokerProcess, site: PipelineSite, tmp_path: Path, kind: str
+    engine: Engine, broker: BrokerProcess, site: PipelineSite, tmp_path: Path, kind: str
 ) -> None:
     by_amqp = site.by_password() if kind == "password" else site.by_certificate()
     by_both = login(broker, by_amqp)
     source, target = f"orders.{kind}", f"orders.{kind}.again"
     fill(broker, source)
     place = tmp_path / "archive"
-    assert archived(spark, by_both, place, "messages", address=source)["messages"] == COUNT
-    leased = archived(spark, by_amqp, tmp_path / "leased", "messages", address=source, mode="lease")
+    assert archived(engine, by_both, place, "messages", address=source)["messages"] == COUNT
+    leased = archived(
+        engine, by_amqp, tmp_path / "leased", "messages", address=source, mode="lease"
+    )
     assert leased["messages"] == COUNT
-    assert archived(spark, by_both, place, "events")["events"]
+    assert archived(engine, by_both, place, "events")["events"]
 
     auditing = Auditing(place, by_amqp, addresses=(source,))
     auditing.check()
-    verdict, _ = auditing.run(spark, say)
+    verdict, _ = auditing.run(engine, say)
     assert verdict.holds
     reporting = Auditing(None, by_both, addresses=(source,))
-    assert gather(reporting.rows(spark)) is not None
+    assert gather(reporting.rows(engine)) is not None
 
     for delivery in ("staged", "at-least-once"):
         replaying = Replaying(
@@ -118,9 +125,9 @@ def test_a_user_with_the_role_pipeline_alone_runs_every_job(
             ids=(),
         )
         replaying.check(dry_run=False)
-        replaying.run(spark, say, rate=None, skip=0, dry_run=False)
-        again = spark.read.format("amqp").options(**by_both, address=f"{target}.{delivery}")
-        assert again.load().count() == COUNT
+        replaying.run(engine, say, rate=None, skip=0, dry_run=False)
+        again = engine.source({**by_both, "address": f"{target}.{delivery}"}, ["position"])
+        assert len(again.rows()) == COUNT
 
 
 REFUSED: Final = [

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from broker.amqp.sections import split
 from broker.amqp.types import Byte, Char, Float, Int, Short
@@ -15,7 +13,9 @@ from broker.jms import encode as encode_jms
 from broker.message import read_message
 from broker.routing.errors import InvalidSelector
 from broker.routing.selector import parse_selector
+from pyspark_amqp.engines.engine import Engine
 from pyspark_amqp.jobs.selector import SelectorError, condition
+from pyspark_amqp.jobs.statements import query
 from pyspark_amqp.rows.columns import MESSAGE_COLUMNS
 from pyspark_amqp.rows.decoding import RowMaker, told_of
 from tests.support.clock import SimulatedClock
@@ -135,22 +135,22 @@ SELECTORS: Final = [
 
 
 @pytest.mark.requirement("PIP-67")
-def test_rows_are_selected_like_messages(spark: SparkSession) -> None:
+def test_rows_are_selected_like_messages(engine: Engine) -> None:
     """One query evaluates all selectors for all messages."""
     clock = SimulatedClock()
     columns = RowMaker(list(MESSAGE_COLUMNS), address="q")
     places = range(len(MESSAGES))
     batch = columns.batch(told_of(MESSAGES, positions=places, enqueued_us=[None] * len(MESSAGES)))
-    frame = spark.createDataFrame(pa.Table.from_batches([batch])).orderBy("position")
-    asked = frame.select(
-        *(condition(text).alias(str(index)) for index, text in enumerate(SELECTORS))
-    )
+    rows = batch.to_pylist(maps_as_pydicts="strict")
+    given = engine.table(MESSAGE_COLUMNS, [tuple(row.values()) for row in rows])
+    asked = ", ".join(f"{condition(text)} AS c{index}" for index, text in enumerate(SELECTORS))
+    found = query(f"SELECT {asked} FROM {{messages}} ORDER BY position", messages=given).rows()
     wrong = []
-    for row, data in zip(asked.collect(), MESSAGES, strict=True):
+    for row, data in zip(found, MESSAGES, strict=True):
         read = read_message(split(data, 0, len(data)), data, clock)
-        for index, text in enumerate(SELECTORS):
-            if bool(row[index]) is not parse_selector(text).matches(read):
-                wrong.append((text, row[index], data))
+        for text, is_selected in zip(SELECTORS, row.values(), strict=True):
+            if bool(is_selected) is not parse_selector(text).matches(read):
+                wrong.append((text, is_selected, data))
     assert not wrong
 
 
@@ -177,8 +177,7 @@ REFUSED: Final = [
 
 @pytest.mark.requirement("PIP-69")
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_is_no_selector_to_the_broker_is_none_here(spark: SparkSession, text: str) -> None:
-    assert spark is not None, "columns need a session"
+def test_what_is_no_selector_to_the_broker_is_none_here(text: str) -> None:
     with pytest.raises(InvalidSelector):
         parse_selector(text)
     with pytest.raises(SelectorError, match="at character"):

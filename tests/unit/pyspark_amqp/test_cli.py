@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -17,10 +18,16 @@ from typer.testing import CliRunner
 from broker.cli.application import application
 from pyspark_amqp.cli import conclude
 from pyspark_amqp.cli_options import NO_LOGIN, Login, broker_options, with_login
+from pyspark_amqp.engines.duckdb_engine import duckdb_engine
+from pyspark_amqp.jobs.archive import dated
 from pyspark_amqp.jobs.extent import Bounds
 from pyspark_amqp.jobs.findings import CHECKS, LOSS, WHOLE
+from pyspark_amqp.jobs.layout import EVENTS, Archive
+from pyspark_amqp.jobs.local_archive import BatchFiles
 from pyspark_amqp.jobs.running import cause_of, pairs, size_of
 from pyspark_amqp.jobs.verdict import Verdict
+from tests.spark.event_logs import Writer
+from tests.spark.stories import consumed
 
 NOBODY: Final = "amqp://127.0.0.1:1"
 """A URL at which no broker listens."""
@@ -194,22 +201,50 @@ def test_how_an_audit_ends(
 
 
 @pytest.mark.requirement("PIP-69")
-@pytest.mark.parametrize("module", ["pyspark", "pyarrow", "proton"])
-def test_without_the_extra_it_says_what_to_install(tmp_path: Path, module: str) -> None:
+@pytest.mark.parametrize(
+    ("module", "engine", "extra"),
+    [
+        ("pyspark", "--engine=spark", "spark"),
+        ("duckdb", "--engine=duckdb", "pipeline"),
+        ("pyarrow", "--engine=spark", "spark"),
+        ("proton", "--engine=duckdb", "pipeline"),
+    ],
+)
+def test_without_the_extra_it_says_what_to_install(
+    tmp_path: Path, module: str, engine: str, extra: str
+) -> None:
+    done = without(module, ["pipeline", "report", str(tmp_path), engine])
+    assert done.returncode == 1
+    assert done.stderr == f"jms-broker: {module} is missing: pip install 'jms-broker[{extra}]'\n"
+
+
+@pytest.mark.requirement("PIP-75")
+def test_without_pyspark_the_jobs_run_on_duckdb(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    told = Writer()
+    consumed(told, "q")
+    with duckdb_engine() as engine:
+        events = dated(told.table(engine), EVENTS)
+        BatchFiles(archive, EVENTS, "query", 0).write(events)
+    done = without("pyspark", ["pipeline", "audit", str(tmp_path), "--drained", "--json"])
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["holds"] is True
+    assert done.stderr == "audit: reading the event log\naudit: judging 3 events\n"
+
+
+def without(module: str, words: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command in a Python that lacks a module."""
     program = (
-        f"import sys; sys.modules[{module!r}] = None;"
-        "from broker.cli.application import application;"
-        f"application(['pipeline', 'report', {str(tmp_path)!r}])"
+        f"import sys; sys.modules[{module!r}] = None; sys.argv[1:] = {words!r};"
+        "import jms_broker; jms_broker.main()"
     )
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 1
-    assert done.stderr == f"jms-broker: {module} is missing: pip install 'jms-broker[spark]'\n"
 
 
 LONG: Final = """\

@@ -1,4 +1,4 @@
-"""The sink's writers without Spark, with a running broker: their requests, and its answers."""
+"""The writing of a batch, with a running broker: its requests, and the broker's answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark_amqp.errors import BrokerError
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import Options, read_options
 from pyspark_amqp.sink.sending import Task
-from pyspark_amqp.sink.writer import SinkBatchWriter, SinkCommit, Writing
+from pyspark_amqp.sink.writing import BatchWriting, Writing, Written
 from pyspark_amqp.wire.broker_client import Management, opened
 
 JOB: Final = "a-query"
@@ -28,8 +28,8 @@ class OneTask(Writing):
         self._batch: Final = batch
         self._attempt: Final = attempt
 
-    def task(self) -> Task:
-        return Task(JOB, self._batch, 0, self._attempt)
+    def write(self, given: Iterator[pa.RecordBatch]) -> Written:
+        return self.written(Task(JOB, self._batch, 0, self._attempt), given)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_task_may_pause_between_batches_for_longer_than_a_connection_lives(
 
     writer = OneTask(options(broker.url), 0)
     written = writer.write(paused())
-    assert written == SinkCommit(Task(JOB, 0, 0, 7), 3)
+    assert written == Written(Task(JOB, 0, 0, 7), 3)
     assert not broker.messages("out")
     writer.show([written])
     ids = [view.properties["message_id"] for view in broker.messages("out")]
@@ -129,7 +129,7 @@ def test_a_broker_that_is_lost_when_all_is_shown_fails_no_write(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """No program listens on port 9 of this machine."""
-    writer = SinkBatchWriter(options("amqp://127.0.0.1:9", **{"amqp.timeout": "1s"}))
+    writer = BatchWriting(options("amqp://127.0.0.1:9", **{"amqp.timeout": "1s"}))
     with caplog.at_level(logging.WARNING):
-        writer.commit([])  # there is nothing to show
+        writer.show_all([])  # there is nothing to show
     assert "the broker still remembers batch-" in caplog.text

@@ -1,0 +1,216 @@
+"""Statements on DuckDB, in this process and without Java."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+import duckdb
+import pyarrow as pa
+
+from pyspark_amqp.option_table import Use
+from pyspark_amqp.options import Options, read_options
+from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS, schema_of
+from pyspark_amqp.sink.writing import BatchWriting
+from pyspark_amqp.source.batch import browse_parts, browse_rows, event_ranges, event_rows
+
+if TYPE_CHECKING:
+    from pyspark_amqp.engines.engine import Engine, Record, Table
+
+FUNCTIONS: Final = {
+    "count_if(condition)": "count(*) FILTER (WHERE condition)",
+    "explode(list)": "unnest(list)",
+    "percentile_approx(value, share, accuracy)": "quantile_disc(value, share)",
+    "sequence(low, high)": "generate_series(low, high)",
+    "shiftright(number, bits)": "number >> bits",
+    "timestamp_micros(us)": "make_timestamp(us)",
+    "unix_micros(moment)": "epoch_us(moment)",
+    "unix_millis(moment)": "epoch_ms(moment)",
+    "div(x, y)": "x // y",
+    "try_add(x, y)": "TRY(x + y)",
+    "try_subtract(x, y)": "TRY(x - y)",
+    "try_multiply(x, y)": "TRY(x * y)",
+    "try_divide(x, y)": "TRY(x / y)",
+    "try_element_at(map, key)": "map[key]",
+    "rlike(text, pattern)": "regexp_matches(text, pattern)",
+    "xxhash64(a, b, c, d, e, f, g)": "hash(a, b, c, d, e, f, g)",
+}
+"""Functions of Spark that DuckDB lacks, or has by another name, as macros of DuckDB.
+
+DuckDB's own `count_if` is null without any row that has a value.
+"""
+
+SETTINGS: Final = {
+    # nothing is fetched from elsewhere
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+
+ZONED: Final = "TIMESTAMP WITH TIME ZONE"
+
+ROWS_AT_ONCE: Final = 10_000
+
+
+@final
+class DuckTable:
+    """The rows of a view or table of DuckDB."""
+
+    def __init__(self, engine: DuckEngine, name: str) -> None:
+        self.engine: Final = engine
+        self.name: Final = name
+
+    def rows(self) -> list[Record]:
+        found = self.engine.connection.execute(f"SELECT * FROM {self.name}")
+        names = [each[0] for each in found.description]
+        return [dict(zip(names, map(_in_utc, row), strict=True)) for row in found.fetchall()]
+
+    def arrow(self) -> pa.Table:
+        return self.reader().read_all()
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return the rows as record batches, computed while they are read."""
+        return self.engine.connection.table(self.name).to_arrow_reader(ROWS_AT_ONCE)
+
+    def kept(self) -> DuckTable:
+        return self.engine.made("TABLE", f"SELECT * FROM {self.name}")
+
+    def release(self) -> None:
+        self.engine.connection.execute(f"DROP TABLE {self.name}")
+
+
+def _in_utc(value: object) -> object:
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
+
+
+@final
+class DuckEngine:
+    """The engine of a database in memory. Its times are in UTC and have no zone."""
+
+    name: Final = "duckdb"
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection: Final = connection
+        self._numbers: Final = count(1)
+        for head, body in FUNCTIONS.items():
+            connection.execute(f"CREATE MACRO {head} AS {body}")
+
+    def run(self, statement: str, tables: Mapping[str, Table]) -> DuckTable:
+        names = {name: duck_table(table).name for name, table in tables.items()}
+        return self.made("VIEW", statement.format(**names))
+
+    def made(self, kind: str, statement: str) -> DuckTable:
+        """Return a new view, or table, of the rows of a statement."""
+        name = self._name()
+        self.connection.execute(f"CREATE {kind} {name} AS {statement}")
+        return DuckTable(self, name)
+
+    def table(self, columns: Mapping[str, str], rows: Iterable[Sequence[object]]) -> DuckTable:
+        schema = schema_of(dict(columns))
+        given = zip(*rows, strict=True)
+        arrays = [
+            pa.array(values, field.type) for values, field in zip(given, schema, strict=False)
+        ]
+        empty = [pa.array([], field.type) for field in schema]
+        return self.of_arrow(pa.Table.from_arrays(arrays or empty, schema=schema))
+
+    def of_arrow(self, rows: pa.Table | pa.RecordBatchReader) -> DuckTable:
+        """Return a table with a copy of `rows`."""
+        given = self._name()
+        self.connection.register(given, rows)
+        made = self.made("TABLE", self._without_zones(given))
+        self.connection.unregister(given)
+        return made
+
+    def parquet(self, folder: Path, columns: Mapping[str, str]) -> DuckTable:
+        files = [
+            file
+            for file in sorted(folder.rglob("*.parquet"))
+            if not any(part[0] in "._" for part in file.relative_to(folder).parts)
+        ]
+        # an empty table has the columns that older files lack
+        lacking = self.table(columns, [])
+        scanned = self.made(
+            "VIEW",
+            f"SELECT * FROM {lacking.name} UNION ALL BY NAME SELECT * FROM read_parquet("
+            f"[{_listed(files)}], hive_partitioning = true, hive_types_autocast = false,"
+            " union_by_name = true)",
+        )
+        names = ", ".join(f'"{name}"' for name in columns)
+        return self.made("VIEW", f"SELECT {names} FROM ({self._without_zones(scanned.name)}) x")
+
+    def send(
+        self, messages: Table, names: Sequence[str], order: str, options: Mapping[str, str]
+    ) -> None:
+        ordered = f"SELECT {', '.join(names)} FROM {duck_table(messages).name} ORDER BY {order}"
+        rows = self.connection.sql(ordered).to_arrow_reader(ROWS_AT_ONCE)
+        BatchWriting(read_options(options, Use.SINK)).write_all(iter(rows))
+
+    def source(self, options: Mapping[str, str], names: Sequence[str]) -> DuckTable:
+        events = options.get("mode") == "events"
+        read = read_options(options, Use.BATCH)
+        schema = schema_of(EVENT_LOG_COLUMNS if events else MESSAGE_COLUMNS, names)
+        found = _events(read, names) if events else _browsed(read, names)
+        return self.of_arrow(pa.RecordBatchReader.from_batches(schema, found))
+
+    def _without_zones(self, name: str) -> str:
+        """Return a statement of the rows of `name`, with times that have no zone."""
+        given = self.connection.sql(f"SELECT * FROM {name}")
+        parts = [
+            f'CAST(x."{column}" AS TIMESTAMP) AS "{column}"'
+            if str(kind) == ZONED
+            else f'x."{column}"'
+            for column, kind in zip(given.columns, given.types, strict=True)
+        ]
+        return f"SELECT {', '.join(parts)} FROM {name} x"
+
+    def _name(self) -> str:
+        return f"t{next(self._numbers)}"
+
+
+def _events(options: Options, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for behind, until in event_ranges(options):
+        yield from event_rows(options, names, behind, until)
+
+
+def _browsed(options: Options, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for place, part in browse_parts(options, options.text("selector")):
+        yield from browse_rows(options, names, place, part)
+
+
+def _listed(files: Iterable[Path]) -> str:
+    """Return a list of files as DuckDB reads it: characters of its patterns in brackets."""
+    texts = (
+        "".join(f"[{each}]" if each in "[*?" else each for each in str(file)) for file in files
+    )
+    return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
+
+
+def duck_table(table: Table) -> DuckTable:
+    """Return a table as that of DuckDB which it has to be."""
+    assert isinstance(table, DuckTable)
+    return table
+
+
+def duck_engine(engine: Engine) -> DuckEngine:
+    """Return an engine as that of DuckDB which it has to be."""
+    assert isinstance(engine, DuckEngine)
+    return engine
+
+
+@contextmanager
+def duckdb_engine() -> Iterator[DuckEngine]:
+    """Open a database in memory for the block.
+
+    Rows that do not fit into the memory are written to a temporary folder.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="jms-broker-duckdb-") as folder,
+        duckdb.connect(config={**SETTINGS, "temp_directory": folder}) as connection,
+    ):
+        connection.execute("SET TimeZone = 'UTC'")
+        yield DuckEngine(connection)
