@@ -183,10 +183,10 @@ pins: $(STAMPS)/runtime
 	$(PIP_COMPILE) --extra oauth -c requirements-build.txt -o requirements-oauth.txt
 	$(PIP_COMPILE) --extra otel -c requirements-build.txt -c requirements-oauth.txt -o requirements-otel.txt
 	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-arrow.txt \
-		-c requirements-client.txt -o requirements-spark.txt
+		-c requirements-client.txt -c requirements-http.txt -o requirements-spark.txt
 	mkdir -p build && echo 'pyspark<4.3' >build/oldest.txt
 	$(PIP_COMPILE) --extra spark -c requirements-build.txt -c requirements-arrow.txt \
-		-c requirements-client.txt -c build/oldest.txt -o requirements-spark-oldest.txt
+		-c requirements-client.txt -c requirements-http.txt -c build/oldest.txt -o requirements-spark-oldest.txt
 	$(PIP_COMPILE) --group build --group dev -c requirements-build.txt -o requirements-test.txt
 	$(PIP_COMPILE) --extra pipeline -c requirements-build.txt -c requirements-arrow.txt \
 		-c requirements-client.txt -c requirements-http.txt -c requirements-test.txt \

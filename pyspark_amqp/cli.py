@@ -222,13 +222,17 @@ def report(
     since: take.Since = None,
     until: take.Until = None,
     address: take.ReportAddress = None,
+    with_audit: take.ReportAudit = True,
     option: take.More = None,
     engine: take.EngineOption = None,
     master: take.Master = None,
     conf: take.Conf = None,
     json: take.Json = False,
 ) -> None:
-    """Write throughput, latency, backlog and redeliveries by address: HTML with plots, and CSV."""
+    """Write throughput, latency, backlog and redeliveries by address, and the audit's verdict.
+
+    The page needs no other file: it has charts, and the messages behind its numbers.
+    """
     if (place is None) == (url is None):
         raise typer.BadParameter("either it or --url must be given", param_hint="ARCHIVE")
     begin, end = take.window(since, until)
@@ -236,20 +240,24 @@ def report(
     settings, chosen = SparkSettings(master, pairs(conf, "--conf")), engine_of(engine)
     with told("report", engine=chosen) as progress:
         from pyspark_amqp.jobs import report as job
-        from pyspark_amqp.jobs.auditing import Auditing
+        from pyspark_amqp.jobs.auditing import Auditing, judged_by
+        from pyspark_amqp.jobs.report_page import write
 
         source = Auditing(place, broker, begin, end, tuple(address or ()))
         source.check()
         with engine_for(progress, "report", chosen, settings) as started:
             progress.say("reading the event log")
             found = job.gather(source.rows(started))
+            judged = None
+            if found is not None and with_audit:
+                judged = judged_by(*source.run(started, progress.say))
         if found is None:
             progress.clear()
             fail("the event log has no row of what is asked for")
-        progress.say("drawing")
-        paths = job.write(found, out)
+        paths = write(found, out, judged)
         progress.clear()
-    summed({"report": str(paths[0]), **job.summary(found)}, as_json=json, job="report")
+    verdict = {} if judged is None else {"audit": judged.text}
+    summed({"report": str(paths[0]), **job.summary(found), **verdict}, as_json=json, job="report")
 
 
 @pipeline.command(epilog=EXIT_STATUSES)

@@ -199,8 +199,12 @@ AuditOut = Annotated[
     typer.Option(help="Write the offending messages to FILE.csv or FILE.parquet."),
 ]
 AuditShow = Annotated[int, typer.Option(min=0, help="Print so many offending messages.")]
-ReportOut = Annotated[
-    Path, typer.Option(help="The folder for report.html, report.svg and two CSV files.")
+ReportOut = Annotated[Path, typer.Option(help="The folder for report.html and two CSV files.")]
+ReportAudit = Annotated[
+    bool,
+    typer.Option(
+        "--audit/--no-audit", help="The page has the verdict of the audit of the same event log."
+    ),
 ]
 ReportAddress = Annotated[
     list[str] | None, typer.Option(help="Only what happened there; may be repeated.")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark_amqp.engines.engine import Engine, Table
     from pyspark_amqp.jobs.audit import Look, Scope
     from pyspark_amqp.jobs.extent import Bounds, Hole
+    from pyspark_amqp.jobs.report_page import Judged
     from pyspark_amqp.jobs.verdict import Verdict
 
 COLUMNS: Final = ("check", "address", "subscription", "position", "messageId", "id", "at", "detail")
@@ -205,6 +206,23 @@ def lines_of(offending: Table, count: int) -> list[dict[str, object]]:
 
     rows = in_order(offending, count).rows()
     return [{**row, "at": row["at"].isoformat()} for row in rows]
+
+
+SHOWN_IN_REPORT: Final = 50
+"""Maximum offending messages in the page of a report."""
+
+
+def judged_by(verdict: Verdict, offending: Table) -> Judged:
+    """Return the verdict as the page of a report shows it."""
+    from pyspark_amqp.jobs.report_page import Judged
+
+    return Judged(
+        verdict.holds,
+        verdict.is_of_nothing,
+        table_of(verdict),
+        lines_of(offending, SHOWN_IN_REPORT),
+        notes_of(verdict),
+    )
 
 
 STATES: Final = {

@@ -1,17 +1,12 @@
 """The report job: throughput, latency, backlog and redeliveries by address.
 
-The first part has pure functions from an event log frame to frames, the second writes CSV, an SVG
-and an HTML page of them. `plots.py` draws.
+Statements from the event log to the numbers; `report_page.py` writes them.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from html import escape
-from pathlib import Path
 from typing import Final
 
 from pyspark_amqp.engines.engine import Record, Table
@@ -83,6 +78,38 @@ def curves(events: Table, step: int) -> Table:
     return query(CURVES, events=events, step_us=step * 1_000_000)
 
 
+MESSAGES: Final = """
+SELECT *,
+  CASE WHEN firstAt >= enqueuedAt THEN unix_micros(firstAt) - unix_micros(enqueuedAt) END
+    AS queued,
+  CASE WHEN acceptedAt >= lastAt THEN unix_micros(acceptedAt) - unix_micros(lastAt) END
+    AS processed,
+  CASE WHEN acceptedAt >= enqueuedAt THEN unix_micros(acceptedAt) - unix_micros(enqueuedAt) END
+    AS total
+FROM (
+  SELECT {key},
+    count_if(kind = 'enqueued') AS enqueued,
+    count_if(kind = 'released') AS released,
+    count_if(kind = 'modified') AS modified,
+    count_if(kind = 'expired') AS expired,
+    count_if(kind = 'deadlettered') AS deadlettered,
+    count_if(kind IN {given}) AS given,
+    count_if(kind IN {accepted}) AS accepted,
+    max(id) AS lastId,
+    min(CASE WHEN kind = 'enqueued' THEN e.at END) AS enqueuedAt,
+    min(CASE WHEN kind IN {given} THEN e.at END) AS firstAt,
+    max(CASE WHEN kind IN {given} THEN e.at END) AS lastAt,
+    max(CASE WHEN kind IN {accepted} THEN e.at END) AS acceptedAt
+  FROM {events} e
+  WHERE position > {bulk}
+  GROUP BY {key}
+) messages
+"""
+"""A row for each message, with the microseconds of its STAGES.
+
+A time between two events is unknown without either, or if they are reversed.
+"""
+
 BY_ADDRESS: Final = """
 SELECT address,
   sum(enqueued) AS enqueued,
@@ -95,32 +122,7 @@ SELECT address,
   sum(greatest(given - 1, 0)) AS redelivered,
   max(given) AS mostGiven,
   {percentiles}
-FROM (
-  SELECT *,
-    CASE WHEN firstAt >= enqueuedAt THEN unix_micros(firstAt) - unix_micros(enqueuedAt) END
-      AS queued,
-    CASE WHEN acceptedAt >= lastAt THEN unix_micros(acceptedAt) - unix_micros(lastAt) END
-      AS processed,
-    CASE WHEN acceptedAt >= enqueuedAt THEN unix_micros(acceptedAt) - unix_micros(enqueuedAt) END
-      AS total
-  FROM (
-    SELECT {key},
-      count_if(kind = 'enqueued') AS enqueued,
-      count_if(kind = 'released') AS released,
-      count_if(kind = 'modified') AS modified,
-      count_if(kind = 'expired') AS expired,
-      count_if(kind = 'deadlettered') AS deadlettered,
-      count_if(kind IN {given}) AS given,
-      count_if(kind IN {accepted}) AS accepted,
-      min(CASE WHEN kind = 'enqueued' THEN e.at END) AS enqueuedAt,
-      min(CASE WHEN kind IN {given} THEN e.at END) AS firstAt,
-      max(CASE WHEN kind IN {given} THEN e.at END) AS lastAt,
-      max(CASE WHEN kind IN {accepted} THEN e.at END) AS acceptedAt
-    FROM {events} e
-    WHERE position > {bulk}
-    GROUP BY {key}
-  ) messages
-) timed
+FROM {messages}
 GROUP BY address
 ORDER BY enqueued DESC, address
 """.replace(
@@ -131,138 +133,87 @@ ORDER BY enqueued DESC, address
         for name, share in PERCENTILES.items()
     ),
 )
-"""A row for each address: what became of its messages, and percentiles in ms.
+"""A row for each address: what became of its messages, and percentiles in ms."""
 
-A time between two events is unknown without either, or if they are reversed.
+BEHIND: Final = {
+    "redelivered": ("given > 1", "given DESC"),
+    "deadlettered": ("deadlettered > 0", "lastId DESC"),
+    "expired": ("expired > 0", "lastId DESC"),
+    "slowest": ("total IS NOT NULL", "total DESC"),
+}
+"""The messages behind a number of the page: a condition of MESSAGES, and an order."""
+
+BEHIND_MAX: Final = 10
+"""Maximum messages that the page lists for a number of an address."""
+
+FIRST_OF: Final = """
+SELECT address, subscription, position, messageId, given, enqueuedAt, total
+FROM (
+  SELECT *, row_number() OVER (PARTITION BY address ORDER BY {order}, position) AS place
+  FROM {messages} WHERE {condition}
+) ranked
+WHERE place <= {most}
+ORDER BY address, place
 """
 
 
-def by_address(events: Table) -> Table:
-    """Return the rows of BY_ADDRESS."""
-    return query(BY_ADDRESS, events=events)
+def messages_of(events: Table) -> Table:
+    """Return the rows of MESSAGES."""
+    return query(MESSAGES, events=events)
 
 
-# -- files
+def by_address(messages: Table) -> Table:
+    """Return the rows of BY_ADDRESS for those of MESSAGES."""
+    return query(BY_ADDRESS, messages=messages)
+
+
+def behind(messages: Table, name: str) -> list[Record]:
+    """Return the first messages of each address that a number of BEHIND counts."""
+    condition, order = BEHIND[name]
+    statement = FIRST_OF.replace("{condition}", condition).replace("{order}", order)
+    return query(statement, messages=messages, most=BEHIND_MAX).rows()
 
 
 @dataclass(frozen=True)
 class Report:
-    """The results, on the driver: a row for each address, and one for each point of a curve."""
+    """The results, in this process: a row for each address, and one for each point of a curve.
+
+    `behind` has the first messages behind the numbers of BEHIND.
+    """
 
     span: Span
     addresses: list[Record]
     points: list[Record]
+    behind: dict[str, list[Record]] = field(default_factory=dict)
 
 
 def gather(events: Table) -> Report | None:
-    """Run the queries; return None if the event log is empty."""
+    """Run the statements; return None if the event log is empty."""
     span = span_of(events)
     if span is None:
         return None
-    return Report(span, by_address(events).rows(), curves(events, span.step).rows())
+    messages = messages_of(events).kept()
+    try:
+        return Report(
+            span,
+            by_address(messages).rows(),
+            curves(events, span.step).rows(),
+            {name: behind(messages, name) for name in BEHIND},
+        )
+    finally:
+        messages.release()
+
+
+def total(report: Report, name: str) -> int:
+    """Return the sum of a number over all addresses."""
+    return sum(row[name] or 0 for row in report.addresses)
 
 
 def summary(report: Report) -> dict[str, object]:
     """Return the totals that the command prints."""
     return {
         "addresses": len(report.addresses),
-        **{
-            name: sum(row[name] or 0 for row in report.addresses)
-            for name in ("enqueued", "accepted", "redelivered")
-        },
+        **{name: total(report, name) for name in ("enqueued", "accepted", "redelivered")},
         "since": report.span.begin.isoformat(),
         "until": report.span.end.isoformat(),
     }
-
-
-def write(report: Report, folder: Path) -> list[Path]:
-    """Write `report.html`, `report.svg` and two CSV files into `folder`; return their paths."""
-    from pyspark_amqp.jobs.plots import draw
-
-    folder.mkdir(parents=True, exist_ok=True)
-    svg = draw(report)
-    paths = [folder / name for name in ("report.html", "report.svg", "addresses.csv", "curves.csv")]
-    paths[0].write_text(page(report, svg), encoding="utf-8")
-    paths[1].write_text(svg, encoding="utf-8")
-    _write_csv(paths[2], report.addresses)
-    _write_csv(paths[3], report.points)
-    return paths
-
-
-def _write_csv(path: Path, rows: Sequence[Record]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        if rows:
-            writer.writerow(rows[0])
-        writer.writerows([_cell(value) for value in row.values()] for row in rows)
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-STYLE: Final = (
-    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;"
-    "color:#1b1f24}table{border-collapse:collapse;width:100%;font-size:13px}"
-    "th,td{padding:.25rem .5rem;border-bottom:1px solid #d8dee4;text-align:right}"
-    "th:first-child,td:first-child{text-align:left}svg{max-width:100%;height:auto}"
-)
-
-TABLE: Final = {
-    "address": "address",
-    "enqueued": "enqueued",
-    "accepted": "accepted",
-    "redelivered": "redelivered",
-    "mostGiven": "most often given",
-    "expired": "expired",
-    "deadlettered": "dead letters",
-    **{f"total_{name}": f"total {name}, ms" for name in PERCENTILES},
-    "queued_p50": "queued p50, ms",
-    "processed_p50": "processed p50, ms",
-}
-
-
-def page(report: Report, svg: str) -> str:
-    """Return the report as a page of HTML that needs no other file."""
-    total = {
-        name: sum(row[name] or 0 for row in report.addresses)
-        for name in ("enqueued", "accepted", "redelivered")
-    }
-    begin, end = (f"{each:%Y-%m-%d %H:%M:%S}" for each in (report.span.begin, report.span.end))
-    summary = (
-        f"<p>{total['enqueued']:,} enqueued, {total['accepted']:,} accepted,"
-        f" {total['redelivered']:,} given again, {len(report.addresses)} addresses."
-        f" A point of a curve is {report.span.step} s.</p>"
-    )
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8"><title>Messages</title>',
-            f"<style>{STYLE}</style></head><body>",
-            f"<h1>Messages, {begin} to {end} UTC</h1>",
-            summary,
-            svg[svg.index("<svg") :],
-            *_table(report.addresses),
-            "</body></html>",
-            "",
-        ]
-    )
-
-
-def _table(rows: Iterable[Record]) -> list[str]:
-    heads = "".join(f"<th>{escape(title)}</th>" for title in TABLE.values())
-    lines = [f"<table><thead><tr>{heads}</tr></thead><tbody>"]
-    for row in rows:
-        cells = "".join(f"<td>{escape(_shown(row[name]))}</td>" for name in TABLE)
-        lines.append(f"<tr>{cells}</tr>")
-    return [*lines, "</tbody></table>"]
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:,.1f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -27,6 +27,8 @@ from tests.interop.broker_process import (
 from tests.interop.secured_broker import SecuredBroker
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
     from tests.interop.junit import JUnit
 
 NEED_PROTON: Final = {
@@ -143,3 +145,16 @@ def junit(maven: str) -> JUnit:
 
     assert maven
     return built()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Yield Debian's browser, or skip with the reason."""
+    program = shutil.which("chromium")
+    if program is None:
+        not_available("chromium is not installed: no test in a browser")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()

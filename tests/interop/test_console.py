@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,6 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from tests.interop.broker_process import ROOT, BrokerProcess
-from tests.interop.conftest import not_available
 from tests.support.jms_http import request
 
 if TYPE_CHECKING:
@@ -57,19 +55,6 @@ def send(broker: BrokerProcess, queue: str) -> None:
     url = f"{broker.http_url}/jms/queue/{quote(queue, safe='')}?{query}"
     answer = request("POST", url, headers, HOSTILE.encode())
     assert answer.status == 201, answer
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """Yield Debian's browser, or skip with the reason."""
-    program = shutil.which("chromium")
-    if program is None:
-        not_available("chromium is not installed: no test in a browser")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 class Witness:

@@ -19,7 +19,8 @@ from pyspark_amqp.jobs.findings import CHECKS, LOSS
 from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, Archive
 from pyspark_amqp.jobs.replay import ReplayError
 from pyspark_amqp.jobs.replaying import Replaying
-from pyspark_amqp.jobs.report import gather, write
+from pyspark_amqp.jobs.report import gather
+from pyspark_amqp.jobs.report_page import write
 from pyspark_amqp.jobs.statements import query
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import read_options
