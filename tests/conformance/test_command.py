@@ -73,6 +73,7 @@ def test_the_list_has_clause_source_and_sentence() -> None:
     }
     assert ["core", "2.2", "unknown_version_is_answered_with_a_header"] in [row[:3] for row in rows]
     assert all(sentence.endswith(".") for *_, sentence in rows)
+    assert run("run", "--list", "--clause", "2.2").stdout in done.stdout
 
 
 KNOWN: Final = [

@@ -155,6 +155,19 @@ def test_the_report_for_programs_has_everything(tmp_path: Path) -> None:
     assert read_json(tmp_path / "report.json") == replace(REPORT, results=plain)
 
 
+def test_reports_for_servers_and_programs_have_the_same_content(tmp_path: Path) -> None:
+    write_json(REPORT, tmp_path / "report.json")
+    write_junit(REPORT, tmp_path / "report.xml")
+    tests = ET.parse(tmp_path / "report.xml").findall("testcase")
+    cases = json.loads((tmp_path / "report.json").read_text())["cases"]
+    for test, case in zip(tests, cases, strict=True):
+        told = str(test.findtext("system-out"))
+        words = [case[each] for each in ("verdict", "source", "clause", "sentence", "reason")]
+        words += [case["expected"], case["known"], case["kind"] or "", *case["frames"]]
+        assert [each for each in words if each not in told] == []
+        assert test.get("name") == case["name"]
+
+
 NO_REPORTS: Final = [
     pytest.param(None, "cannot be read", id="no file"),
     pytest.param("<xml/>", "no report", id="no JSON"),
