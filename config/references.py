@@ -6,6 +6,7 @@ make references
 from __future__ import annotations
 
 from config import (
+    brokers_page,
     command_line_page,
     configuration_page,
     core_rules_page,
@@ -23,6 +24,7 @@ def main() -> None:
     metrics_page.write()
     log_page.write()
     core_rules_page.write()
+    brokers_page.write()
 
 
 if __name__ == "__main__":

@@ -153,11 +153,27 @@ class Conversation:
     async def restart_broker(self) -> None:
         """Restart the broker by the user's command; the connections of the case are lost."""
         self.check_can_restart()
+        leaving = asyncio.create_task(self._answer_last_close())
         try:
             await restart(self.options)
         except RestartError as error:
             raise Failed("a broker that is back after its restart", str(error)) from None
+        finally:
+            leaving.cancel()
+            await asyncio.wait([leaving])
         self._lines.append("the broker was restarted")
+
+    async def _answer_last_close(self) -> None:
+        """Answer the close of a broker that stops, which otherwise waits for that."""
+        while True:
+            try:
+                came = await self.receive()
+            except Failed as failed:
+                if not failed.is_silence:
+                    return
+            else:
+                if isinstance(came.body, Close):
+                    self._answer_close()
 
     def name(self, text: str) -> str:
         """Return `text` made unique to this case, for container-ids and link names."""

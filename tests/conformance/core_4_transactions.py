@@ -13,12 +13,20 @@ from broker.amqp.outcomes import (
     Rejected,
     TransactionalState,
 )
-from broker.amqp.performatives import SENDER, Detach
-from broker.amqp.terminus import Coordinator
+from broker.amqp.performatives import RECEIVER, SENDER, Detach, Flow
+from broker.amqp.terminus import Coordinator, Source
 
 from .conversation import Conversation
-from .exchange import properties, receive_all, receive_one, send_all, state_in_words, take_all
-from .frames import Disposition
+from .exchange import (
+    ALL_OUTCOMES,
+    properties,
+    receive_all,
+    receive_one,
+    send_all,
+    state_in_words,
+    take_all,
+)
+from .frames import Disposition, described
 from .harness import case
 from .jms_transactions import coordinator, declared, discharge, ended, send_within
 from .messages import message
@@ -245,16 +253,49 @@ async def an_outcome_within_no_transaction_is_not_applied(peer: Conversation) ->
     must(found == [b"1"], "the message", found)
 
 
-async def doomed(peer: Conversation, session: Session, txn_id: bytes) -> None:
-    """Send two messages within the transaction: one is accepted, one cannot be and was settled."""
-    await send_within(await session.attach_sender(), txn_id, message(b"1"))
-    relay = await session.attach_sender(None)
+async def to_relay(session: Session) -> Sender:
+    """Return a link to the anonymous terminus, with credit, on which a message can be rejected."""
+    source = Source(address="conformance", outcomes=list(ALL_OUTCOMES))
+    relay = await session.attach_sender(None, source=source)
     await relay.credit()
+    return relay
+
+
+async def doomed(peer: Conversation, session: Session, txn_id: bytes) -> Sender:
+    """Send two messages within the transaction: one is accepted, one cannot be and was settled.
+
+    Return the link of the latter, which may end with an error (anonterm 2.2.2).
+    """
+    await send_within(await session.attach_sender(), txn_id, message(b"1"))
+    relay = await to_relay(session)
     relay.transfer(
         message(b"2", properties(to=peer.missing_address)),
         state=TransactionalState(txn_id=txn_id),
         settled=True,
     )
+    return relay
+
+
+async def answer_to_commit(link: Sender, txn_id: bytes, relay: Sender) -> Disposition | Detach:
+    """Commit; return the outcome, or the end of the coordinator's link."""
+    number = link.transfer(discharge(txn_id, fail=False))
+    while True:
+        came = await link.session.peer.receive()
+        body = came.body
+        if isinstance(body, Disposition) and body.role is RECEIVER and body.covers(number):
+            return body
+        if isinstance(body, Detach) and body.handle != relay.remote_handle:
+            return body
+        others = isinstance(body, Flow | Detach | Disposition)
+        must(others, "an outcome of the discharge, or a detach", described(came.raw))
+
+
+async def rejection_of_commit(link: Sender, txn_id: bytes, relay: Sender) -> str:
+    """Commit; return the condition of the rejection, which must be the answer."""
+    answer = await answer_to_commit(link, txn_id, relay)
+    must(isinstance(answer, Disposition), "rejected", "a detach")
+    assert isinstance(answer, Disposition)
+    return condition_of(answer.state)
 
 
 @case(
@@ -266,9 +307,7 @@ async def doomed(peer: Conversation, session: Session, txn_id: bytes) -> None:
 )
 async def a_rejected_message_fails_the_commit(peer: Conversation) -> None:
     session, link, txn_id = await begun(peer)
-    await doomed(peer, session, txn_id)
-    told = await link.send(discharge(txn_id, fail=False))
-    condition_of(told.state)
+    await rejection_of_commit(link, txn_id, await doomed(peer, session, txn_id))
     found = await take_all(await session.attach_receiver())
     must(found == [], "nothing of the transaction", found)
     await declared(link)
@@ -277,9 +316,7 @@ async def a_rejected_message_fails_the_commit(peer: Conversation) -> None:
 @case("jms", "13.4", "A failed commit is rejected by another condition than transaction:rollback.")
 async def a_failed_commit_leaves_no_doubt(peer: Conversation) -> None:
     session, link, txn_id = await begun(peer)
-    await doomed(peer, session, txn_id)
-    told = await link.send(discharge(txn_id, fail=False))
-    condition = condition_of(told.state)
+    condition = await rejection_of_commit(link, txn_id, await doomed(peer, session, txn_id))
     must(condition != ROLLBACK, "any condition but that, which JMS takes for doubt", condition)
 
 
@@ -293,10 +330,10 @@ async def a_failed_commit_detaches_where_no_rejection_is_taken(peer: Conversatio
     session = await connected_session(peer)
     link = await coordinator(session, outcomes=["amqp:accepted:list"])
     txn_id = await declared(link)
-    await doomed(peer, session, txn_id)
-    link.transfer(discharge(txn_id, fail=False))
-    error = await detached(link)
-    told = "none" if error is None else error.condition
+    answer = await answer_to_commit(link, txn_id, await doomed(peer, session, txn_id))
+    must(isinstance(answer, Detach), "a detach of the coordinator's link", answer)
+    assert isinstance(answer, Detach)
+    told = "none" if answer.error is None else answer.error.condition
     must(told in TRANSACTION_ERRORS, "a condition of transactions", told)
     found = await take_all(await session.attach_receiver())
     must(found == [], "nothing of the transaction", found)
@@ -312,7 +349,7 @@ async def a_commit_does_what_the_outcomes_told(peer: Conversation) -> None:
     session, link, txn_id = await begun(peer)
     missing = peer.missing_address
     await send_within(await session.attach_sender(), txn_id, message(b"1"))
-    relay = await session.attach_sender(None)
+    relay = await to_relay(session)
     sent = message(b"2", properties(to=missing))
     told = await relay.send(sent, state=TransactionalState(txn_id=txn_id))
     state = told.state

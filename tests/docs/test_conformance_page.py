@@ -31,17 +31,6 @@ def test_the_page_counts_the_cases_of_each_source() -> None:
     assert {source: int(number) for source, number in rows} == counts
 
 
-def test_the_page_says_how_many_cases_the_other_brokers_did_not_get() -> None:
-    others = " ".join(SECTIONS["Results of other brokers"].split())
-    had = re.search(r"when the harness had (\d+) cases\. The (\d+) cases that came later", others)
-    assert had is not None
-    assert int(had[1]) + int(had[2]) == len(all_cases())
-    rows = re.findall(r"\| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", others)
-    assert len(rows) == 2
-    for cases, passed, failed, not_applicable in rows:
-        assert int(cases) == int(had[1]) == int(passed) + int(failed) + int(not_applicable)
-
-
 def test_the_page_names_the_fields_of_the_report(tmp_path: Path) -> None:
     write_json(REPORT, tmp_path / "report.json")
     content = json.loads((tmp_path / "report.json").read_text())
