@@ -116,6 +116,13 @@ def tags_in(attach: Attach) -> list[bytes]:
     return [key for key, _ in value.pairs if isinstance(key, bytes)]
 
 
+def check_map(link: Receiver | Sender, *tags: bytes) -> None:
+    """Check that the map has exactly these tags, of a broker that has shown that it keeps some."""
+    assert link.remote_attach is not None
+    found = tags_in(link.remote_attach)
+    must(sorted(found) == sorted(tags), f"a map of {sorted(tags)!r}", found)
+
+
 async def receiver_back(
     former: Receiver, states: dict[bytes, State | None] | None, *, kept: int | None = 1
 ) -> Receiver:

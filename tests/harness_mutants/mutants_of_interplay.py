@@ -73,14 +73,17 @@ ACQUISITIONS: Final = (
         ),
         ("4.4.3",),
     ),
+)
+
+RESUMED: Final = (
     Mutant(
         Mutation(
-            "a commit succeeds without a message to the relay that was rejected",
-            "broker/links/incoming.py",
-            "if within is not None:\n            within.work.doom(fault)\n        self._tell(",
-            "self._tell(",
+            "a link that is stolen leaves none of its unsettled deliveries to the other one",
+            "broker/links/kept_source.py",
+            "return closed or (fault is not None and fault.condition != STOLEN)",
+            "return closed or fault is not None",
         ),
-        ("4.4.1", "4.4.4.1"),
+        ("2.6.13",),
     ),
 )
 
@@ -168,4 +171,4 @@ MOVED: Final = (
     ),
 )
 
-MUTANTS: Final = (*BATCHES, *ACQUISITIONS, *GROUPED, *RESTARTS, *MOVED)
+MUTANTS: Final = (*BATCHES, *ACQUISITIONS, *RESUMED, *GROUPED, *RESTARTS, *MOVED)
