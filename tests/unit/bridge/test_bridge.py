@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -14,6 +18,7 @@ from broker.amqp.sections import split
 from broker.cli.client import receive, send
 from broker.embedding import Broker
 from broker.links.bridge_status import (
+    AT_LEAST_ONCE,
     BLOCKED,
     EXACTLY_ONCE,
     PAUSED,
@@ -23,6 +28,7 @@ from broker.links.bridge_status import (
 from broker.routing.queues.queue_inspection import purge
 from broker.setting_types import MEMORY
 from storage.contents import CHUNK_SIZE
+from tests.interop.broker_process import environment
 from tests.support.bridges import (
     BRIDGE,
     bridge_to,
@@ -34,6 +40,11 @@ from tests.support.bridges import (
 )
 from tests.support.embedded import put, waiting
 from tests.support.frames import message
+
+
+def _empty(broker: Broker) -> None:
+    broker._call(lambda app: purge(app.container.router.queues["there"], 99, app.journal.batch))
+    broker._call(lambda app: app.container.run_round())
 
 
 def _is_at(broker: Broker, body: bytes) -> bool:
@@ -176,8 +187,7 @@ async def test_a_full_target_holds_the_bridge_back(tmp_path: Path) -> None:
         status = status_of(here)
         await here.until(lambda: status.state == BLOCKED)
         assert waiting(there, "there") == [b"0", b"1"]
-        there._call(lambda app: purge(app.container.router.queues["there"], 9, app.journal.batch))
-        there._call(lambda app: app.container.run_round())
+        _empty(there)
         await here.until(lambda: waiting(there, "there") == [b"2", b"3"])
 
 
@@ -265,3 +275,99 @@ async def test_another_source_leaves_nothing_behind(tmp_path: Path) -> None:
         async with Broker(store=store, bridge=[bridge_to(there, **{"from": "r"})]) as here:
             await here.until(lambda: status_of(here).state == RUNNING)
             assert len(waiting(here, "q")) + len(waiting(there, "there")) == 5
+
+
+@contextmanager
+def of_another_kind(broker: Broker) -> Iterator[None]:
+    """Let `broker` say that it is another product."""
+    product = broker._call(lambda app: app.container.product)
+    before = dict(product)
+    product["product"] = "another broker"
+    yield
+    product.update(before)
+
+
+@STORES
+@pytest.mark.requirement("BRG-08")
+async def test_a_broker_of_another_kind_gets_each_at_least_once(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "credentials"
+    async with Broker(users={"ann": "right-password"}) as there:
+        store = store_in(tmp_path, kind, "a")
+        bridge = bridge_to(there, credentials_file=str(file), batch=10)
+        async with Broker(store=store, bridge=[bridge]) as here:
+            with of_another_kind(there):
+                sent = [b"%d" % number for number in range(45)]
+                put(here, "q", *sent, durable=True)
+                file.write_text("ann:right-password")
+                status = status_of(here)
+                await here.until(lambda: status.moved == len(sent), within_s=10)
+                assert status.delivery == AT_LEAST_ONCE
+                found = there.messages("there")
+                assert [each.body for each in found] == sent
+                ids = {str(each.message_annotations["x-opt-bridge-id"]) for each in found}
+                assert len(ids) == len(sent)
+                assert all(each.startswith(f"{status.lease}/") for each in ids)
+
+
+@pytest.mark.requirement("BRG-08")
+async def test_an_id_is_the_same_each_time() -> None:
+    """The connection is lost with messages whose outcomes have not arrived."""
+    async with Broker(max_messages=25) as there:
+        with of_another_kind(there):
+            async with Broker(bridge=[bridge_to(there, batch=20)]) as here:
+                sent = [b"%d" % number for number in range(40)]
+                put(here, "q", *sent, durable=True)
+                await here.until(lambda: len(there.messages("there")) == 25)
+                there.faults.drop_connections()
+                before = _ids(there)
+                _empty(there)
+                await here.until(lambda: status_of(here).moved == len(sent), within_s=10)
+                assert {body: before[body] for body in _ids(there) if body in before} == {
+                    body: each for body, each in _ids(there).items() if body in before
+                }
+                assert set(before) | set(_ids(there)) == set(sent)
+
+
+def _ids(broker: Broker) -> dict[object, object]:
+    return {
+        each.body: each.message_annotations["x-opt-bridge-id"] for each in broker.messages("there")
+    }
+
+
+@pytest.mark.requirement("BRG-05")
+async def test_what_another_broker_rejects_is_dead_lettered() -> None:
+    small = {"pattern": "there", "max_messages": 1, "full": "reject"}
+    async with Broker(address=[small]) as there:
+        with of_another_kind(there):
+            async with Broker(bridge=[bridge_to(there)]) as here:
+                put(here, "q", b"first", b"second")
+                await here.until(lambda: status_of(here).refused == 1)
+                assert waiting(there, "there") == [b"first"]
+                assert waiting(here, "DLQ") == [b"second"]
+                assert status_of(here).moved == 1
+
+
+LOOKING = """
+import asyncio, sys
+from broker.app import App
+from broker.settings import given_settings
+
+async def run():
+    app = App(given_settings(store="memory", port=0))
+    await app.start()
+    await app.stop(0)
+
+asyncio.run(run())
+print([name for name in sys.modules if name.startswith("broker.bridge.")])
+"""
+
+
+def test_a_broker_without_bridges_imports_nothing_of_them() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOOKING],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(),
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
