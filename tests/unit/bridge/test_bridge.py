@@ -365,9 +365,10 @@ print([name for name in sys.modules if name.startswith("broker.bridge.")])
 def test_a_broker_without_bridges_imports_nothing_of_them() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOOKING],
+        env=environment(),
         capture_output=True,
         text=True,
+        timeout=60,
         check=True,
-        env=environment(),
     )
     assert done.stdout.splitlines()[-1] == "[]"
