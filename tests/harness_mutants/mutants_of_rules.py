@@ -240,8 +240,8 @@ FILTERS: Final = (
         Mutation(
             "a subscriber gets its own messages, though it asked for no-local",
             "broker/links/filters.py",
-            'ConsumerFilter(self.selector, container_id if self.no_local else "", self.part)',
-            'ConsumerFilter(self.selector, "", self.part)',
+            'excluded = container_id if self.no_local else ""',
+            'excluded = ""',
         ),
         ("jms:5.2",),
     ),

@@ -11,12 +11,12 @@ from typing import Final
 import pytest
 
 from tests.harness_mutants import mutants_of_interplay, mutants_of_rules
-from tests.harness_mutants.__main__ import row_of
+from tests.harness_mutants.__main__ import main, row_of
 from tests.harness_mutants.all_mutants import MUTANTS, chosen_by
 from tests.harness_mutants.hunt import Finding, cases_of, hunt
 from tests.harness_mutants.mutant import Mutant
 from tests.harness_mutants.patched_sources import PatchedSources
-from tests.scenario.mutations import ROOT, mutated
+from tests.scenario.mutations import ROOT, Mutation, mutated
 
 TRIED: Final = chosen_by(
     [
@@ -42,6 +42,14 @@ def test_the_harness_finds_nothing_without_a_bug(sources: PatchedSources) -> Non
     found = hunt(sources, None, cases_of([clause for each in TRIED for clause in each.clauses]))
     assert found.failed == []
     assert "**not found**" in row_of(TRIED[0], found)
+
+
+def test_a_bug_that_no_case_finds_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    harmless = Mutation(
+        "no bug", "broker/links/outcome.py", "case Rejected():", "case Rejected() :"
+    )
+    assert main([Mutant(harmless, ("3.4.3",))]) == 1
+    assert "0 of 1 bugs found; without a bug none of" in capsys.readouterr().out
 
 
 def test_there_are_forty_bugs_and_four_are_tried() -> None:
