@@ -129,20 +129,13 @@ class Management(Service):
         acl_file: Callable[[], Path | None] | None = None,
     ) -> None:
         self._container: Final = container
-        router, journal = container.router, container.journal
-        self._audit: Final = ManagementAudit(container.audit, router.changes, users_changed)
+        changes = container.router.changes
+        self._audit: Final = ManagementAudit(container.audit, changes, users_changed)
         self._requests = 0
         self._spawn: Final = spawn
         self._replies: Final = Replies(container)
         self._waiting = 0
-        entities: list[Entity] = [
-            *(Nodes(kind, router, journal) for kind in (QUEUE, TOPIC)),
-            *(Connections(container), Links(container), TransactionEntity(container)),
-            Messages(router, journal),
-            SubscriptionEntities(router, journal),
-            *(LeaseEntity(router, journal), SuspendedLinks(router, journal)),
-            BridgeEntity(container),
-        ]
+        entities = _entities_of_routing(container)
         if store is not None and spawn is not None:
             entities += _entities_of_store(container, store, spawn)
         if accounts is not None:
@@ -394,6 +387,19 @@ def _entities_of_logins(
     if api_tokens is None:
         return [users, sources]
     return [users, sources, TokenEntity(api_tokens, lambda: accounts().users, container)]
+
+
+def _entities_of_routing(container: Container) -> list[Entity]:
+    """Return the entities that each broker has: nodes, messages, and what clients hold of them."""
+    router, journal = container.router, container.journal
+    return [
+        *(Nodes(kind, router, journal) for kind in (QUEUE, TOPIC)),
+        *(Connections(container), Links(container), TransactionEntity(container)),
+        Messages(router, journal),
+        SubscriptionEntities(router, journal),
+        *(LeaseEntity(router, journal), SuspendedLinks(router, journal)),
+        BridgeEntity(container),
+    ]
 
 
 def _entities_of_store(container: Container, store: Store, spawn: Spawn) -> list[Entity]:
