@@ -31,6 +31,7 @@ async def restore(store: Store, router: Router, batch: Batch) -> None:
         recovery.stage(stage)
     recovery.deliveries(await store.delivered())
     recovery.leases(leases)
+    recovery.outcomes(await store.unsettled())
     behind = 0
     while ids := await store.ids(behind):
         behind = int(ids[-1].number)

@@ -18,6 +18,7 @@ from storage.leases import StoredLeases
 from storage.members import StoredMember
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StoredSink, StoredStage
+from storage.unsettled import StoredOutcome
 from storage.users import StoredToken, StoredUsers
 
 
@@ -209,6 +210,10 @@ class Store:
     @abstractmethod
     async def leases(self) -> StoredLeases:
         """Return every lease with its unsettled batches, ordered by name."""
+
+    async def unsettled(self) -> list[StoredOutcome]:
+        """Return every outcome that its sender has not settled; those of one target together."""
+        return []
 
     @abstractmethod
     async def users(self) -> StoredUsers:

@@ -10,6 +10,7 @@ from storage.ids import IdChanges
 from storage.leases import LeaseChanges
 from storage.records import StoredId, StoredMessage, StoredNode, StoredSubscription
 from storage.stages import StageChanges
+from storage.unsettled import UnsettledChanges
 from storage.users import UserChanges
 
 OVERHEAD: Final[i64] = 512
@@ -61,6 +62,7 @@ class Batch:
         self.stages: StageChanges | None = None
         self.leases: LeaseChanges | None = None
         self.users: UserChanges | None = None
+        self.unsettled: UnsettledChanges | None = None
         self._first: i64 = 0
         self._left: i64 = 0
 
@@ -229,6 +231,12 @@ class Batch:
             self.users = UserChanges()
         return self.users
 
+    def unsettled_changes(self) -> UnsettledChanges:
+        """Return the changes to outcomes that their senders have not settled."""
+        if self.unsettled is None:
+            self.unsettled = UnsettledChanges()
+        return self.unsettled
+
     def note_event(self, row: EventRow) -> None:
         """Add a row to the event log. Ids ascend, also from batch to batch."""
         if self.events is None:
@@ -264,6 +272,7 @@ class Batch:
             or self.stages is not None
             or self.leases is not None
             or self.users is not None
+            or self.unsettled is not None
         )
 
 

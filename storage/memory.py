@@ -19,6 +19,7 @@ from storage.ids import IdChanges
 from storage.leases import LeaseChanges, StoredLease, StoredLeaseBatch, StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StageChanges, StoredSink, StoredStage
+from storage.unsettled import StoredOutcome, UnsettledChanges
 from storage.users import StoredToken, StoredUser, StoredUsers, UserChanges
 
 
@@ -32,6 +33,7 @@ class MemoryStore(Store):
         self._queue_of: Final[dict[int, str]] = {}
         self._subscriptions: Final[dict[str, StoredSubscription]] = {}
         self._ids: Final[dict[int, StoredId]] = {}
+        self._unsettled: Final[dict[tuple[str, str, bytes], StoredOutcome]] = {}
         self._chunks: Final[dict[int, dict[int, bytes]]] = {}
         self._uses: Final = ContentUses()
         self._delivered: Final[dict[str, int]] = {}
@@ -111,6 +113,8 @@ class MemoryStore(Store):
             self._change_leases(batch.leases)
         if batch.users is not None:
             self._change_users(batch.users)
+        if batch.unsettled is not None:
+            self._change_unsettled(batch.unsettled)
 
     def _change_nodes(self, batch: Batch) -> None:
         """Remove and add nodes and subscriptions, and change the owners of subscriptions."""
@@ -184,6 +188,16 @@ class MemoryStore(Store):
                 self._tokens[key] = token
         self._salt_secret = changes.salt_secret or self._salt_secret
 
+    def _change_unsettled(self, changes: UnsettledChanges) -> None:
+        for key in list(self._unsettled):
+            if (key[0], key[1]) in changes.ended:
+                del self._unsettled[key]
+        for key, stored in changes.outcomes.items():
+            if stored is None:
+                self._unsettled.pop(key, None)
+            else:
+                self._unsettled[key] = stored
+
     def _change_ids(self, changes: IdChanges) -> None:
         for stored in changes.remembered:
             if stored is not None:
@@ -247,6 +261,9 @@ class MemoryStore(Store):
             if message is not None:
                 found.append(message)
         return found
+
+    async def unsettled(self) -> list[StoredOutcome]:
+        return [stored for _, stored in sorted(self._unsettled.items())]
 
     async def ids(self, behind: int) -> list[StoredId]:
         return [stored for number, stored in sorted(self._ids.items()) if number > behind]

@@ -17,10 +17,10 @@ from broker.amqp.errors import (
 from broker.amqp.events import IncomingOwner, Intake
 from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.limits import STREAMED_FROM
-from broker.amqp.outcomes import Rejected, TransactionalState, error_of
+from broker.amqp.outcomes import ACCEPTED, Rejected, TransactionalState, error_of
 from broker.amqp.performatives import Attach
 from broker.amqp.sections import Sections
-from broker.amqp.terminus import LINK_DETACH, Target
+from broker.amqp.terminus import LINK_DETACH, NOT_DURABLE, UNSETTLED_STATE, Target
 from broker.amqp.types import Symbol
 from broker.amqp.unsettled_map import read_unsettled_map
 from broker.journal import YIELD_EVERY, Waiter
@@ -47,9 +47,8 @@ from broker.links.attach import (
 from broker.links.credited_producer import LARGE_FROM, CreditedProducer
 from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_terms
 from broker.links.kept_source import claim_terminus
-from broker.links.kept_target import KeptTarget
+from broker.links.kept_target import KeptTarget, lasting_target
 from broker.links.large import LargeIntake
-from broker.links.lasting_terms import granted_terms, outlives_link
 from broker.links.refusal import as_fault, as_link_fault
 from broker.links.service import REQUEST_CREDIT, ServiceNode
 from broker.links.staging import stated
@@ -131,7 +130,8 @@ class ProducerEndpoint(IncomingOwner):
         if isinstance(self._node, ServiceNode):
             self._credit.credit = min(self._credit.credit, REQUEST_CREDIT)
             self._credit.wait_for_nothing()
-        self._keep(asked)
+        if made is None and request.task is None and not isinstance(self._node, ServiceNode):
+            self._kept = lasting_target(self._peer, self._link, asked, has_map=theirs is not None)
         former = claim_terminus(self._peer, self._link.name, incoming=True)
         incomplete, kept = attach.incomplete_unsettled, self._kept
         self._link.accept(
@@ -143,17 +143,6 @@ class ProducerEndpoint(IncomingOwner):
             properties=stated(attach.properties),
         )
         self._credit.resume()
-
-    def _keep(self, asked: Target) -> None:
-        """Let outcomes outlive the link if the sender settles second, and its target lasts."""
-        most_s = self._container.limits.resume_max_s
-        terms = granted_terms(asked.expiry_policy, asked.timeout, most_s=most_s)
-        is_plain = self._dynamic_terminus is None and self._request.task is None
-        if not self._link.settles_second or not is_plain or not outlives_link(terms):
-            return
-        if not isinstance(self._node, ServiceNode):
-            address = self._request.address or ""
-            self._kept = KeptTarget(self._peer, self._link, address=address, terms=terms)
 
     def _resolve(self, text: str) -> Node:
         """Return the node of an address, which is created if it does not exist."""
@@ -198,8 +187,10 @@ class ProducerEndpoint(IncomingOwner):
         made = self._dynamic_terminus
         if made is None:
             terms = ExpiryPolicy(LINK_DETACH) if self._kept is None else self._kept.terms
+            stored = self._kept is not None and self._kept.is_stored
             return Target(
                 address=asked.address,
+                durable=UNSETTLED_STATE if stored else NOT_DURABLE,
                 expiry_policy=terms.policy,
                 timeout=terms.timeout_s,
                 capabilities=asked.capabilities,
@@ -325,6 +316,9 @@ class ProducerEndpoint(IncomingOwner):
             journal.yield_to_writer()
         if settled:
             return
+        kept = self._kept
+        if kept is not None and kept.is_stored and (message.durable or node.stores_all):
+            kept.note(delivery_id, ACCEPTED)
         if not message.durable and not node.stores_all:
             self._link.accept_delivery(delivery_id)
         elif node.duplicates is None:
@@ -423,7 +417,7 @@ class ProducerEndpoint(IncomingOwner):
             self._link.accept_posting(delivery_id, within.accepted)
 
     def _origin_under(self, key: str) -> Origin:
-        """Return the origin of messages of this link with the routing key `key`, mostly empty."""
+        """Return the origin of the link's messages with the routing key `key`, mostly empty."""
         return Origin(self._origin.publisher, key) if key else self._origin
 
     def _addressed(self, sections: Sections, data: bytes) -> tuple[Node, Origin]:
@@ -466,6 +460,10 @@ class ProducerEndpoint(IncomingOwner):
             self._link.reject(delivery_id, outcome)
         else:
             self._link.settle(delivery_id, TransactionalState(txn_id=within.id, outcome=outcome))
+
+    def settled_by_sender(self, tag: bytes) -> None:
+        if self._kept is not None:
+            self._kept.settled(tag)
 
     def credit_low(self) -> None:
         self._credit.ask()

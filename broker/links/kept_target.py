@@ -8,28 +8,57 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from mypy_extensions import i64
+
+from broker.amqp.encode import BytesWriter
 from broker.amqp.errors import STOLEN
 from broker.amqp.incoming_link import IncomingLink
+from broker.amqp.outcomes import Outcome
 from broker.amqp.performatives import RECEIVER
 from broker.amqp.received_outcomes import ReceivedOutcomes
 from broker.amqp.resume import Resumption, TagState, decide, tag_state
+from broker.amqp.terminus import UNSETTLED_STATE, Target
 from broker.amqp.unsettled_map import PeerStates, UnsettledStates
 from broker.links.ending import ending_of
+from broker.links.lasting_terms import granted_terms, outlives_link
 from broker.routing.termini.suspended import SuspendedTerminus, TerminusKey
 from broker.routing.topics.lifetime import ExpiryPolicy
+from storage.unsettled import StoredOutcome
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
 
 
+NAME_BYTES_MAX: Final = 255
+"""Maximum bytes of a container-id and of a link name that every store can keep in a key."""
+
+
+def fits_a_store(*names: str) -> bool:
+    """Return whether a store can keep these names as keys."""
+    for name in names:
+        if "\0" in name or len(name.encode(errors="replace")) > NAME_BYTES_MAX:
+            return False
+    return True
+
+
 @final
 class KeptTarget:
-    """The outcomes of one target, while a link has it; `terms` say how long they are kept then."""
+    """The outcomes of one target, while a link has it; `terms` say how long they are kept then.
+
+    `is_stored`: they outlive the broker, too, each from the commit of its message on.
+    """
 
     def __init__(
-        self, peer: Peer, link: IncomingLink, *, address: str, terms: ExpiryPolicy
+        self,
+        peer: Peer,
+        link: IncomingLink,
+        *,
+        address: str,
+        terms: ExpiryPolicy,
+        is_stored: bool,
     ) -> None:
         self.terms: Final = terms
+        self.is_stored: Final = is_stored and fits_a_store(peer.container_id, link.name)
         self._peer: Final = peer
         self._link: Final = link
         self._address: Final = address
@@ -45,6 +74,8 @@ class KeptTarget:
         """
         link = self._link
         kept = None if former is None or former.address != self._address else former.outcomes
+        if former is not None and (kept is None or theirs is None or not self.is_stored):
+            former.give_up(self._peer.container.journal.batch)
         if kept is None or theirs is None:
             link.kept = self._outcomes
             return None
@@ -53,29 +84,82 @@ class KeptTarget:
             listed = tag_state(theirs[tag]) if tag in theirs else TagState.ABSENT
             if decide(ours, listed, role=RECEIVER, incomplete=incomplete) is Resumption.FORGET:
                 kept.settled(tag)
+                self.settled(tag)
         self._outcomes = link.kept = kept
         self._peer.withhold()  # an outcome is told once it is durable
         return kept.states()
 
+    def note(self, delivery_id: i64, outcome: Outcome) -> None:
+        """Note the outcome of a delivery in the batch that has its message."""
+        tag = self._link.tag_of(delivery_id)
+        if tag is None:
+            return
+        peer, encoded = self._peer, BytesWriter()
+        outcome.write(encoded)
+        peer.container.journal.batch.unsettled_changes().keep(
+            StoredOutcome(
+                container_id=peer.container_id,
+                link=self._link.name,
+                tag=tag,
+                outcome=encoded.getvalue(),
+                owner=peer.identity.user,
+                address=self._address,
+                expiry_policy=self.terms.policy,
+                timeout_s=self.terms.timeout_s,
+            )
+        )
+
+    def settled(self, tag: bytes) -> None:
+        """Note that the sender has settled the delivery of that tag."""
+        if self.is_stored:
+            peer = self._peer
+            changes = peer.container.journal.batch.unsettled_changes()
+            changes.forget(peer.container_id, self._link.name, tag)
+
     def end(self, *, closed: bool) -> None:
         """Suspend the target with its outcomes, unless it ends with the link."""
         peer, link = self._peer, self._link
+        batch = peer.container.journal.batch
+        key: TerminusKey = (peer.container_id, link.name, True)
+        terminus = SuspendedTerminus(
+            key,
+            peer.identity.user,
+            address=self._address,
+            terms=self.terms,
+            outcomes=self._outcomes,
+        )
+        terminus.is_stored = self.is_stored
         fault = link.ended_by
         if closed or (fault is not None and fault.condition != STOLEN):
+            terminus.give_up(batch)
             return
         if self._outcomes.count() == 0:
             return
-        key: TerminusKey = (peer.container_id, link.name, True)
         peer.container.router.termini.suspend(
-            SuspendedTerminus(
-                key,
-                peer.identity.user,
-                address=self._address,
-                terms=self.terms,
-                outcomes=self._outcomes,
-            ),
+            terminus,
             ending_of(link, closed=closed),
-            peer.container.journal.batch,
+            batch,
             connection=peer.id,
             session=link.session.channel,
         )
+
+
+def lasting_target(
+    peer: Peer, link: IncomingLink, asked: Target, *, has_map: bool
+) -> KeptTarget | None:
+    """Return what keeps outcomes beyond `link`; None unless its sender settles second.
+
+    Its target has to last, too. Outcomes outlive the broker if `asked` wants that, and the sender
+    shows by its `has_map` that it may resume.
+    """
+    most_s = peer.container.limits.resume_max_s
+    terms = granted_terms(asked.expiry_policy, asked.timeout, most_s=most_s)
+    if not link.settles_second or not outlives_link(terms):
+        return None
+    return KeptTarget(
+        peer,
+        link,
+        address=asked.address or "",
+        terms=terms,
+        is_stored=has_map and asked.durable == UNSETTLED_STATE and terms.timeout_s > 0,
+    )

@@ -6,6 +6,8 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from broker.amqp.outcomes import read_outcome
+from broker.amqp.received_outcomes import ReceivedOutcomes
 from broker.amqp.terminus import filter_from
 from broker.links.filters import in_force
 from broker.links.leased import LeasedMessages
@@ -17,6 +19,8 @@ from broker.routing.queues.commit_gate import NOWHERE
 from broker.routing.queues.node import TOPIC
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
+from broker.routing.termini.suspended import SuspendedTerminus
+from broker.routing.topics.lifetime import Ending, ExpiryPolicy
 from broker.routing.topics.subscription import SubscriptionExpiry, SubscriptionSpec
 from storage.batch import Batch
 from storage.leases import StoredLeases
@@ -28,6 +32,7 @@ from storage.records import (
     StoredSubscription,
 )
 from storage.stages import STAGED, StoredSink, StoredStage
+from storage.unsettled import StoredOutcome
 
 
 @final
@@ -101,6 +106,29 @@ class Recovery:
             self._batch.forget(stored.number)
         else:
             node.duplicates.bring_back(stored, self._batch)
+
+    def outcomes(self, stored: list[StoredOutcome]) -> None:
+        """Restore targets whose senders may resume deliveries; their time begins anew."""
+        targets: dict[tuple[str, str], list[StoredOutcome]] = {}
+        for each in stored:
+            targets.setdefault((each.container_id, each.link), []).append(each)
+        for key, outcomes in targets.items():
+            kept = ReceivedOutcomes()
+            for each in outcomes:
+                kept.arrived(each.tag)
+                kept.decided(each.tag, read_outcome(each.outcome, 0, i64(len(each.outcome))))
+            first = outcomes[0]
+            terminus = SuspendedTerminus(
+                (key[0], key[1], True),
+                first.owner,
+                address=first.address,
+                terms=ExpiryPolicy(first.expiry_policy, timeout_s=first.timeout_s),
+                outcomes=kept,
+            )
+            terminus.is_stored = True
+            self._router.termini.suspend(
+                terminus, Ending.CONNECTION_LOST, self._batch, connection=-1, session=-1
+            )
 
     def sink(self, stored: StoredSink) -> None:
         """Restore which batch a query has committed last."""

@@ -8,7 +8,7 @@ from typing import Final, final
 from sqlalchemy.sql.expression import ClauseElement
 
 from storage.batch import Batch
-from storage.sql import delivered, events, ids, leases, stages, users
+from storage.sql import delivered, events, ids, leases, stages, unsettled, users
 from storage.sql.chunks import Chunks
 from storage.sql.rows import subscription_row
 from storage.sql.segments.packing import unknown_queues
@@ -115,6 +115,8 @@ class Index:
             changes.statements.extend(leases.statements_of(batch.leases))
         if batch.users is not None:
             changes.statements.extend(users.statements_of(batch.users))
+        if batch.unsettled is not None:
+            changes.statements.extend(unsettled.statements_of(batch.unsettled))
         return changes
 
     def _remove(self, batch: Batch, changes: Changes) -> None:

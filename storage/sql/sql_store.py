@@ -17,13 +17,25 @@ from storage.api import Store, StoreError
 from storage.batch import Batch
 from storage.leases import StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
-from storage.sql import chunks, contents, delivered, events, ids, leases, reading, stages, users
+from storage.sql import (
+    chunks,
+    contents,
+    delivered,
+    events,
+    ids,
+    leases,
+    reading,
+    stages,
+    unsettled,
+    users,
+)
 from storage.sql.contents import IN_USE
 from storage.sql.index import Index
 from storage.sql.quarantine import count, quarantine
 from storage.sql.segments.segment import Damage, Segment
 from storage.sql.statements import Texts
 from storage.stages import StoredSink, StoredStage
+from storage.unsettled import StoredOutcome
 from storage.users import StoredToken, StoredUsers
 
 T = TypeVar("T")
@@ -156,6 +168,9 @@ class SqlStore(Store):
 
     async def leases(self) -> StoredLeases:
         return await self._run(leases.load)
+
+    async def unsettled(self) -> list[StoredOutcome]:
+        return await self._run(unsettled.load)
 
     async def users(self) -> StoredUsers:
         return await self._run(users.load)

@@ -245,6 +245,20 @@ MEMBER: Final = Table(
 )
 """The addresses of the brokers of a group, one for each kind of listener."""
 
+UNSETTLED: Final = Table(
+    "unsettled",
+    METADATA,
+    Column("container_id", String, primary_key=True),
+    Column("link", String, primary_key=True),
+    Column("tag", LargeBinary, primary_key=True),
+    Column("outcome", LargeBinary, nullable=False),
+    Column("owner", String, nullable=False),
+    Column("address", String, nullable=False),
+    Column("expiry_policy", String, nullable=False),
+    Column("timeout_s", BigInteger, nullable=False),
+)
+"""Outcomes of deliveries that their sender has not settled, by the link's container-id and name."""
+
 SECRET: Final = Table(
     "secret",
     METADATA,

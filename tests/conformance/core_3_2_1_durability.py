@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.amqp.outcomes import ACCEPTED, TransactionalState
+from broker.amqp.outcomes import ACCEPTED, Accepted, TransactionalState
+from broker.amqp.performatives import RCV_SECOND, SENDER
+from broker.amqp.terminus import CONNECTION_CLOSE, UNSETTLED_STATE, Target
 
 from .conversation import Conversation
 from .exchange import (
@@ -17,6 +19,7 @@ from .exchange import (
     send_all,
     take_all,
 )
+from .frames import Disposition
 from .harness import case
 from .jms_delays import delaying
 from .jms_destinations import publisher, topic_of
@@ -24,6 +27,7 @@ from .jms_subscription_rows import wanted
 from .jms_subscriptions import NO_LOCAL, durable, filter_of, subscribed, unsubscribe
 from .jms_transactions import coordinator, declared, ended, send_within
 from .messages import message
+from .resuming import after_all, tags_in, unsettled_map
 from .session import Session
 from .steps import bodies, connected_session, must
 from .verdict import Kind, NotApplicable
@@ -190,3 +194,42 @@ async def a_committed_acceptance_outlives_a_restart(peer: Conversation) -> None:
         await ended(link, txn_id, fail=fail)
     found = sorted(await found_after_restart(peer))
     must(found == [b"2", b"3"], "the two messages that were not accepted", found)
+
+
+@case("core", "3.5.5", "Outcomes of a target whose unsettled state is durable outlive a restart.")
+async def durable_outcomes_outlive_a_restart(peer: Conversation) -> None:
+    peer.check_can_restart()
+    container_id = peer.our_open().container_id
+    target = Target(
+        address=peer.address,
+        durable=UNSETTLED_STATE,
+        expiry_policy=CONNECTION_CLOSE,
+        timeout=60,
+        capabilities=["queue"],
+    )
+    fields: dict[str, object] = {
+        "name": peer.name("durable"),
+        "target": target,
+        "rcv_settle_mode": RCV_SECOND,
+    }
+    await peer.open(container_id=container_id)
+    session = await peer.begin()
+    sender = await session.attach_sender(unsettled=unsettled_map({}), **fields)
+    granted = sender.remote_attach
+    if granted is None or getattr(granted.target, "durable", 0) != UNSETTLED_STATE:
+        raise NotApplicable("the broker's target has no durable unsettled state", Kind.NOT_OFFERED)
+    durable = kept(b"one")
+    must(not (await sender.send(durable, tag=b"one")).settled, "an unsettled outcome", "settled")
+    await peer.restart_broker()
+    async with peer.another() as back:
+        await back.open(container_id=container_id)
+        session = await back.begin()
+        again = await session.attach_sender(unsettled=unsettled_map({b"one": None}), **fields)
+        assert again.remote_attach is not None
+        tags = tags_in(again.remote_attach)
+        must(tags == [b"one"], "the delivery in the broker's map", tags)
+        told = await again.send(durable, tag=b"one", resume=True)
+        must(isinstance(told.state, Accepted), "the outcome again", told)
+        again.session.send(Disposition(role=SENDER, first=told.first, settled=True, state=ACCEPTED))
+        await after_all(again, b"one")
+        await back.close()

@@ -44,6 +44,7 @@ class SuspendedTerminus(Expiring):
     `outcomes`. `user` is the one whose link it was. `number` names it to an operator, `since_ms` is
     wall time. `memory` is what it takes in bytes, `own_bytes` the part of that without the
     messages. `home` is None unless it is suspended now.
+    `is_stored`: the store has its outcomes, for a restart.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class SuspendedTerminus(Expiring):
         self.disposal: Final = disposal
         self.cause: Final = cause
         self.expiry: Final = Expiry(self, terms)
+        self.is_stored = False
         self.number: i64 = 0
         self.since_ms: i64 = 0
         self.own_bytes: i64 = 0
@@ -85,7 +87,9 @@ class SuspendedTerminus(Expiring):
             home.expired(self, batch)
 
     def give_up(self, batch: Batch) -> None:
-        """Return its entries, which no link resumes; forget its outcomes."""
+        """Return its entries, which no link resumes; forget its outcomes, also in the store."""
+        if self.is_stored:
+            batch.unsettled_changes().end(self.key[0], self.key[1])
         if self.deliveries is not None:
             self.deliveries.give_up(self.disposal, batch, cause=self.cause)
 

@@ -19,7 +19,7 @@ def test_an_absent_consumer_gets_nothing() -> None:
 def test_entries_are_held_by_an_absent_consumer_of_the_same_number() -> None:
     client = holding(2)
     (attached,) = client.broker.queue().consumers.attached
-    resting(client)
+    client.hang_up()
     deliveries = client.broker.router.termini.all()[0].deliveries
     assert deliveries is not None
     for delivery in deliveries.all():
