@@ -179,6 +179,8 @@ class Bridge(BridgeControl):
             if is_busy:
                 await asyncio.sleep(0)
             elif not await self._woken(LOOK_S):
+                if self._is_paused:
+                    return  # the rest stays leased: the other broker does not take it now
                 self._enter(BLOCKED if moving.is_blocked() else RUNNING)
 
     async def _resumed(self, connection: BridgeConnection) -> RemoteSink:
@@ -204,6 +206,7 @@ class Bridge(BridgeControl):
             await self._begin_anew(sink)
         elif self._begins_anew:
             # the leased batches never fit into the target, and none of them is there
+            await source.saved()
             await sink.forget()
             await self._begin_anew(sink)
         return sink
@@ -250,6 +253,7 @@ class Bridge(BridgeControl):
         sink.query = lease.name
         committed = await sink.committed()
         self.source.end(lease, committed)
+        await self.source.saved()  # with the sink forgotten, these batches would be sent again
         await sink.forget()
 
     # -- reports

@@ -269,6 +269,8 @@ class ClientConnection:
             at = self._frames(data)
         except Fault as fault:
             self.fail(str(fault), fault.condition)
+        except Exception as error:  # noqa: BLE001 - a bug may end a connection, not the bridge
+            self.fail(f"what the other broker has sent cannot be read: {error!r}"[:500], "")
         if at < i64(len(data)):
             self._kept = data[at:]
 

@@ -123,10 +123,14 @@ class LeasedSource:
         except RoutingError as error:
             raise BridgeError(f"from {self._settings.source}: {as_link_fault(error)}") from None
         self.fencing_token = int(self._lease.fencing_token)
+        # an attempt at the other broker has this number, which must never be given again
+        await self.saved()
+
+    async def saved(self) -> None:
+        """Wait until the store has all that has changed by now."""
         durable = Durable()
         self._container.journal.submit(durable)
         self._container.run_round()
-        # an attempt at the other broker has this number, which must never be given again
         await durable.happened.wait()
 
     def _opened(self) -> BatchLease:

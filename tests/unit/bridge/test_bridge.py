@@ -38,6 +38,7 @@ from tests.support.bridges import (
     stored_messages,
     two_brokers,
 )
+from tests.support.certificates import Authority
 from tests.support.embedded import put, waiting
 from tests.support.frames import message
 
@@ -189,6 +190,10 @@ async def test_a_full_target_holds_the_bridge_back(tmp_path: Path) -> None:
         assert waiting(there, "there") == [b"0", b"1"]
         _empty(there)
         await here.until(lambda: waiting(there, "there") == [b"2", b"3"])
+        await here.until(lambda: status.state == BLOCKED)
+        status.control.pause()
+        await here.until(lambda: status.state == PAUSED)
+        assert status.held == 2
 
 
 WRONG = [
@@ -345,6 +350,31 @@ async def test_what_another_broker_rejects_is_dead_lettered() -> None:
                 assert waiting(there, "there") == [b"first"]
                 assert waiting(here, "DLQ") == [b"second"]
                 assert status_of(here).moved == 1
+
+
+def encrypted(folder: Path, authority: Authority) -> Broker:
+    """Return a broker with a listener of TLS, whose certificate is from `authority`."""
+    certificate, key = authority.issue("localhost").write(folder, "server")
+    return Broker(
+        listener=[{"name": "secure", "kind": "amqps", "port": 0}],
+        tls={"certificate": str(certificate), "key": str(key)},
+        users={"ann": "right-password"},
+    )
+
+
+async def test_over_tls_to_a_broker_whose_authority_is_trusted(tmp_path: Path) -> None:
+    authority, credentials = Authority(), tmp_path / "credentials"
+    credentials.write_text("ann:right-password\n")
+    async with encrypted(tmp_path, authority) as there:
+        port = there._call(lambda app: app.listeners.each[1].port)
+        bridge = bridge_to(f"amqps://localhost:{port}", credentials_file=str(credentials))
+        trusted = {**bridge, "tls": {"ca": str(authority.write(tmp_path))}}
+        strange = {**bridge, "name": "other", "from": "r"}
+        async with Broker(bridge=[trusted, strange]) as here:
+            put(here, "q", b"a")
+            await here.until(lambda: waiting(there, "there") == [b"a"])
+            await here.until(lambda: status_of(here, "other").state == WAITING)
+            assert "the certificate is not trusted" in status_of(here, "other").error
 
 
 LOOKING = """

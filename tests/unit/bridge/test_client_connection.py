@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from broker.amqp.encode import BytesWriter
@@ -114,6 +116,35 @@ def test_what_ends_a_connection(data: bytes, said: str) -> None:
     before = connection.failure
     connection.receive(frames(OPEN))
     assert connection.failure == before
+
+
+VALID = frames(
+    Attach(name="out", handle=7, role=RECEIVER, target=Target(address="q")),
+    Flow(next_incoming_id=0, incoming_window=9, next_outgoing_id=5, outgoing_window=9, handle=7),
+) + frame(Disposition(role=True, first=0, last=3, settled=True, state=ACCEPTED))
+
+
+def test_damaged_frames_end_the_connection_or_are_read() -> None:
+    chosen = random.Random(7)
+    ended = 0
+    for _ in range(2000):
+        connection = connected()
+        connection.sender("out", "q", {}, settled=False)
+        data = bytearray(VALID)
+        for _ in range(chosen.randint(1, 4)):
+            data[chosen.randrange(len(data))] = chosen.randrange(256)
+        connection.receive(bytes(data))
+        ended += bool(connection.failure)
+        assert "cannot be read" not in connection.failure
+    assert ended > 500
+
+
+def test_a_redirect_is_not_followed() -> None:
+    connection = connected()
+    there: dict[str, object] = {"network-host": "elsewhere", "port": 1}
+    error = Error(condition="amqp:connection:redirect", description="go", info=there)
+    connection.receive(frames(Close(error=error)))
+    assert connection.failure == "amqp:connection:redirect: go"
 
 
 def test_something_else_than_a_broker() -> None:
