@@ -1,21 +1,24 @@
-"""`jms-broker pipeline`: archive, compact, audit, report and replay. Spark starts with the job."""
+"""`jms-broker pipeline`: archive, compact, audit, report, replay, doctor."""
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
+from typer.core import TyperGroup
 
 from broker.cli.commands import Commands
-from broker.cli.ending import fail
+from broker.cli.ending import EXIT_FAILURE, fail
 from pyspark_amqp import cli_options as take
 from pyspark_amqp.jobs.running import (
     EXIT_NOT_JUDGED,
     EXIT_USAGE,
     SparkSettings,
+    chain,
     engine_for,
     engine_of,
     pairs,
@@ -31,6 +34,10 @@ AUDIT_STATUSES: Final = (
     "Exit status: 0 all checks hold, 1 one does not, 2 wrong usage, 3 nothing could be judged,"
     " 130 interrupted."
 )
+
+JOBS: Final = ("archive", "compact", "audit", "report", "replay")
+RUN_STATUSES: Final = "Exit status: 0 all jobs are done, else that of the first job that is not."
+DOCTOR_STATUSES: Final = "Exit status: 0 nothing failed, though it may warn, 1 a check failed."
 
 pipeline = Commands(
     help="The data pipeline on Apache Spark: archive messages and event log as Parquet, audit,"
@@ -328,3 +335,66 @@ def _ids(given: list[str]) -> tuple[str, ...]:
     if given and not found:
         fail("--id: the file has no id in it", EXIT_USAGE)
     return tuple(found)
+
+
+@pipeline.command(epilog=RUN_STATUSES)
+def run(file: take.ChainFile) -> None:
+    """Run the jobs of a TOML file one after another, on one engine that starts once.
+
+    The first job whose exit status is not 0 ends the chain. The names and types of all options
+    are checked before the first job begins.
+    """
+    from pyspark_amqp.jobs.chain_file import command_lines
+
+    group = typer.main.get_command(pipeline)
+    assert isinstance(group, TyperGroup)
+    commands = {name: command for name, command in group.commands.items() if name in JOBS}
+    known = {
+        name: frozenset(
+            word.removeprefix("--")
+            for parameter in command.params
+            for word in (*parameter.opts, *parameter.secondary_opts)
+        )
+        for name, command in commands.items()
+    }
+    with told("run"):
+        lines = command_lines(file, known)
+    for words in lines:
+        commands[words[0]].make_context(words[0], words[1:])
+    with chain():
+        for words in lines:
+            typer.echo(f"--- {' '.join(words)}", err=True)
+            status = commands[words[0]].main(words[1:], prog_name=words[0], standalone_mode=False)
+            if status:
+                raise typer.Exit(status)
+
+
+@pipeline.command(epilog=DOCTOR_STATUSES)
+@take.with_login
+def doctor(
+    url: take.OptionalUrl = None,
+    login: take.Login = take.NO_LOGIN,
+    json: take.Json = False,
+) -> None:
+    """Look for faults of the installation: libraries, Java, the Python in which Spark looks for the
+    data source, and the broker of --url.
+    """
+    from broker.cli.printing import print_records
+    from pyspark_amqp.doctor import COLUMNS, FAILED, broker, findings
+
+    found = findings(os.environ)
+    if url is not None and not any(each.level == FAILED for each in found):
+        given = take.broker_options(url, login, None, None)
+        found.append(broker(lambda: _reach(given), url))
+    print_records([each.row() for each in found], COLUMNS, as_json=json)
+    if any(each.level == FAILED for each in found):
+        raise typer.Exit(EXIT_FAILURE)
+
+
+def _reach(given: dict[str, str]) -> None:
+    from pyspark_amqp.option_table import Use
+    from pyspark_amqp.options import read_options
+    from pyspark_amqp.wire.connection import connected
+
+    with connected(read_options({**given, "mode": "events"}, Use.BATCH)):
+        pass

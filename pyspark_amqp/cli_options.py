@@ -175,6 +175,12 @@ ArchiveEvery = Annotated[
         show_default=False,
     ),
 ]
+ChainFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help="A TOML file with a table [[job]] for each job.", show_default=False
+    ),
+]
 CompactWhat = Annotated[What, typer.Option(help="What is compacted.")]
 CompactTargetMb = Annotated[
     int, typer.Option(min=1, help="Files are merged up to that size, in MiB.")

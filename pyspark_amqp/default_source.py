@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
 
+from pyspark_amqp.one_line import one_line_errors
+
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
         DataSourceReader,
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+@one_line_errors("__init__", "schema", "reader", "streamReader", "writer", "streamWriter")
 class DefaultSource(DataSource):
     """The data source `amqp`; `docs/spark/data-source.md` has its options and columns."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from pyspark_amqp.one_line import UserError
 
-class BrokerError(Exception):
+
+class BrokerError(UserError):
     """A refusal or unexpected reaction of the broker; another attempt would end in the same way.
 
     Its subclass `TransientError` is the exception.
@@ -44,7 +46,7 @@ class FencedError(BrokerError):
     """An error because another program has the entity now: 409, `amqp:resource-locked`."""
 
 
-class DataLossError(Exception):
+class DataLossError(UserError):
     """An error because rows were removed before they were read."""
 
 

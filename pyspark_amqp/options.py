@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from typing import Final, cast
 from urllib.parse import urlsplit
 
+from pyspark_amqp.one_line import UserError
 from pyspark_amqp.option_kinds import Position
 from pyspark_amqp.option_table import BY_NAME, SECRETS, SINK, STREAM, TABLE, Option, Use
 
@@ -24,7 +25,7 @@ LEASE_BATCH_MESSAGES_MAX: Final = 100_000
 """Maximum messages that the broker leases in one batch."""
 
 
-class OptionError(ValueError):
+class OptionError(UserError, ValueError):
     """An error because an option is wrong; the text says why."""
 
 

@@ -6,7 +6,8 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from importlib.util import find_spec
@@ -32,6 +33,8 @@ OURS: Final = re.compile(
 JAVA: Final = re.compile(
     r"^(?:: |Caused by: )[\w.$]+(?:Error|Exception): (?P<text>.+)$", re.MULTILINE
 )
+MOVE_IT: Final = "restore it, or move it out of the archive"
+
 UNREADABLE: Final = re.compile(r"Encountered error while reading file (?P<file>.+?)\.(?:\s|$)")
 """Spark's words for a file of an archive that it cannot read; the reason is a cause behind them."""
 
@@ -129,51 +132,6 @@ def _missing_python(engine: EngineName) -> str | None:
     return None
 
 
-@contextmanager
-def engine_for(
-    progress: Progress,
-    job: str,
-    engine: EngineName,
-    spark: SparkSettings,
-    status: int = EXIT_FAILURE,
-) -> Iterator[Engine]:
-    """Start the engine for the block; its failure ends the command with one line with the cause."""
-    from pyspark_amqp.jobs.replay import ReplayError
-    from pyspark_amqp.jobs.selector import SelectorError
-
-    opened = (
-        _duckdb(status) if engine is EngineName.DUCKDB else _spark(progress, job, spark, status)
-    )
-    try:
-        with opened as started:
-            yield started
-    except SelectorError as error:
-        progress.clear()
-        fail(f"--selector: {error}", EXIT_USAGE)
-    except ReplayError as error:
-        progress.clear()
-        behind = f" ({cause_of(str(error.__cause__))})" if error.__cause__ is not None else ""
-        fail(f"{error}{behind}", status)
-
-
-@contextmanager
-def _duckdb(status: int) -> Iterator[Engine]:
-    import duckdb
-
-    from pyspark_amqp.engines.duckdb_engine import duckdb_engine
-
-    try:
-        with duckdb_engine() as started:
-            yield started
-    except duckdb.Error as error:
-        fail(_without_lines(str(error)), status)
-
-
-def _without_lines(text: str) -> str:
-    """Return the words of an error of DuckDB, in one line and without the statement."""
-    return " ".join(text.partition("\n\n")[0].split())
-
-
 @dataclass(frozen=True)
 class SparkSettings:
     """The master of Spark, and its settings, as the command line names them."""
@@ -182,9 +140,84 @@ class SparkSettings:
     configuration: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Started:
+    """An engine that runs; `log` has what Java writes, if it is Spark."""
+
+    engine: Engine
+    log: Path | None = None
+
+
 @contextmanager
-def _spark(progress: Progress, job: str, settings: SparkSettings, status: int) -> Iterator[Engine]:
-    """Start Spark for the block. Its own log is kept, and named in the error, if Spark fails."""
+def engine_for(
+    progress: Progress,
+    job: str,
+    name: EngineName,
+    settings: SparkSettings,
+    status: int = EXIT_FAILURE,
+) -> Iterator[Engine]:
+    """Start the engine for the block; its failure ends the command with one line with the cause.
+
+    Within a `chain` the engine is that of the job before, and stays.
+    """
+    from pyspark_amqp.jobs.replay import ReplayError
+    from pyspark_amqp.jobs.selector import SelectorError
+
+    starting = _duckdb() if name is EngineName.DUCKDB else _spark(progress, job, settings)
+    with ExitStack() as own:
+        shared = CHAIN.get()
+        started = own.enter_context(starting) if shared is None else shared.entered(name, starting)
+        try:
+            with _errors_of(started, progress, status):
+                yield started.engine
+        except SelectorError as error:
+            progress.clear()
+            fail(f"--selector: {error}", EXIT_USAGE)
+        except ReplayError as error:
+            progress.clear()
+            behind = f" ({cause_of(str(error.__cause__))})" if error.__cause__ is not None else ""
+            fail(f"{error}{behind}", status)
+
+
+class Chain:
+    """The engines of jobs that run one after another: each is started once."""
+
+    def __init__(self, until_end: ExitStack) -> None:
+        self._until_end: Final = until_end
+        self._started: Final[dict[EngineName, Started]] = {}
+
+    def entered(self, name: EngineName, starting: AbstractContextManager[Started]) -> Started:
+        """Return the engine of that name, started now if no job before has."""
+        if name not in self._started:
+            self._started[name] = self._until_end.enter_context(starting)
+        return self._started[name]
+
+
+CHAIN: Final[ContextVar[Chain | None]] = ContextVar("CHAIN", default=None)
+"""The chain that the running command is a part of."""
+
+
+@contextmanager
+def chain() -> Iterator[None]:
+    """Let all jobs of the block use the same engines."""
+    with ExitStack() as until_end:
+        token = CHAIN.set(Chain(until_end))
+        try:
+            yield
+        finally:
+            CHAIN.reset(token)
+
+
+@contextmanager
+def _duckdb() -> Iterator[Started]:
+    from pyspark_amqp.engines.duckdb_engine import duckdb_engine
+
+    with duckdb_engine() as engine:
+        yield Started(engine)
+
+
+@contextmanager
+def _spark(progress: Progress, job: str, settings: SparkSettings) -> Iterator[Started]:
     from pyspark_amqp.engines.spark_engine import SparkEngine
     from pyspark_amqp.spark import session
 
@@ -193,9 +226,6 @@ def _spark(progress: Progress, job: str, settings: SparkSettings, status: int) -
         prefix="jms-broker-spark-", suffix=".log", delete=False
     ) as log:
         path = Path(log.name)
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkException
-
     started = session(
         f"jms-broker {job}",
         master=settings.master,
@@ -203,15 +233,50 @@ def _spark(progress: Progress, job: str, settings: SparkSettings, status: int) -
         log=path,
     )
     try:
-        yield SparkEngine(started)
-    except (PySparkException, Py4JError) as error:
-        progress.clear()
-        kept = path.with_suffix(".kept.log")
-        path.rename(kept)
-        fail(f"{cause_of(str(error))} (Spark's own words: {kept})", status)
+        yield Started(SparkEngine(started), path)
     finally:
         started.stop()
         path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _errors_of(started: Started, progress: Progress, status: int) -> Iterator[None]:
+    """End the command with one line if the engine fails in the block.
+
+    Spark's own log is kept, and named in the line.
+    """
+    if started.log is None:
+        import duckdb
+
+        try:
+            yield
+        except duckdb.Error as error:
+            progress.clear()
+            fail(_without_statement(str(error)), status)
+        return
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        progress.clear()
+        kept = started.log.with_suffix(".kept.log")
+        started.log.rename(kept)
+        fail(f"{cause_of(str(error))} (Spark's own words: {kept})", status)
+
+
+UNREADABLE_BY_DUCKDB: Final = re.compile(r"""(?:file|matches|pattern) ['"]+(?P<file>[^'"]+)['"]""")
+"""DuckDB's words for a file of an archive that it cannot read."""
+
+
+def _without_statement(text: str) -> str:
+    """Return the words of an error of DuckDB in one line, without the statement behind them."""
+    words = " ".join(text.partition("\n\n")[0].split())
+    found = UNREADABLE_BY_DUCKDB.search(words)
+    if found is None:
+        return words
+    return f"the file {found['file']} cannot be read ({words}): {MOVE_IT}"
 
 
 def cause_of(text: str) -> str:
@@ -236,7 +301,7 @@ def _unreadable(uri: str, cause: str | None) -> str:
     path = unquote(parts.path) if parts.scheme == "file" else uri
     # Java names the file once more, in another form
     reason = "" if cause is None else re.sub(r"^file:\S+", "it", cause)
-    return f"the file {path} cannot be read ({reason}): restore it, or move it out of the archive"
+    return f"the file {path} cannot be read ({reason}): {MOVE_IT}"
 
 
 def summed(lines: Mapping[str, object], *, as_json: bool, job: str) -> None:

@@ -18,6 +18,7 @@ from broker.jms import (
     encode,
 )
 from broker.jms.ids import correlation_id_text, message_id_text
+from pyspark_amqp.one_line import UserError
 from pyspark_amqp.options import OptionError
 from pyspark_amqp.rows.amqp_json import annotations_from_json
 from pyspark_amqp.rows.columns import MESSAGE_COLUMNS
@@ -35,7 +36,7 @@ Encoded = Callable[[int], bytes]
 """A function that returns the message of a row, by the row's index in its batch."""
 
 
-class RowError(ValueError):
+class RowError(UserError, ValueError):
     """An error because a row is no message; the text says which row and why."""
 
 

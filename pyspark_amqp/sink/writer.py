@@ -15,6 +15,7 @@ from pyspark.sql.datasource import (
 )
 
 from pyspark_amqp.errors import BrokerError
+from pyspark_amqp.one_line import one_line_errors
 from pyspark_amqp.sink.sending import Task
 from pyspark_amqp.sink.writing import ATTEMPT_BITS, BatchWriting, Writing, Written
 from pyspark_amqp.worker import keep_what_is_loaded
@@ -32,6 +33,7 @@ class SinkCommit(Written, WriterCommitMessage):
     """The task and its number of messages, as Spark carries them to the driver."""
 
 
+@one_line_errors("write", "commit", "abort")
 class StreamWriter(Writing, DataSourceStreamArrowWriter):
     """The writer for `writeStream`: the broker remembers Spark's query and batch."""
 
@@ -57,6 +59,7 @@ class StreamWriter(Writing, DataSourceStreamArrowWriter):
         self.drop(messages)
 
 
+@one_line_errors("write", "commit", "abort")
 class SinkBatchWriter(BatchWriting, DataSourceArrowWriter):
     """The writer for `write`."""
 

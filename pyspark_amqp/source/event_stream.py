@@ -14,6 +14,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from pyspark_amqp.one_line import STREAM_METHODS, one_line_errors
 from pyspark_amqp.options import Options
 from pyspark_amqp.source import events
 from pyspark_amqp.source.readers import EventPartition
@@ -26,6 +27,7 @@ Offset = dict[str, int]
 VERSION: Final = 1
 
 
+@one_line_errors(*STREAM_METHODS)
 class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The stream reader of the event log.
 

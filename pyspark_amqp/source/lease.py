@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast, final
 
 from pyspark_amqp.errors import BrokerError, FencedError, GoneError
+from pyspark_amqp.one_line import UserError
 from pyspark_amqp.options import Options
 from pyspark_amqp.source.messages import Place
 from pyspark_amqp.wire.broker_client import Management
@@ -36,7 +37,7 @@ class LeaseBatch:
         return sum(self.slices)
 
 
-class LeaseLostError(Exception):
+class LeaseLostError(UserError):
     """An error because a lease expired or was released: its messages are back in their queue."""
 
     def __init__(self, lease: str, why: str) -> None:

@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from pyspark_amqp.errors import GoneError
+from pyspark_amqp.one_line import STREAM_METHODS, one_line_errors
 from pyspark_amqp.options import LEASE_BATCH_MESSAGES_MAX, Options
 from pyspark_amqp.source.lease import Lease, LeaseBatch, LeaseLostError, new_lease_id
 from pyspark_amqp.source.messages import Place, rows, slice_of_lease
@@ -53,6 +54,7 @@ class SlicePartition(InputPartition):
     part: int
 
 
+@one_line_errors(*STREAM_METHODS)
 class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader of the stream.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
+from pyspark_amqp.one_line import one_line_errors
 from pyspark_amqp.options import Options
 from pyspark_amqp.source.batch import browse_parts, browse_rows, event_ranges, event_rows
 from pyspark_amqp.source.messages import Part, Place
@@ -25,6 +26,7 @@ class BrowsePartition(InputPartition):
     part: Part
 
 
+@one_line_errors("partitions", "read")
 class BrowseReader(DataSourceReader):
     """The reader that browses a queue or a subscription.
 
@@ -44,6 +46,7 @@ class BrowseReader(DataSourceReader):
         return browse_rows(self._options, self._names, partition.place, partition.part)
 
 
+@one_line_errors("pushFilters")
 class SelectingReader(BrowseReader):
     """A `BrowseReader` that passes Spark's conditions to the broker.
 
@@ -65,6 +68,7 @@ class EventPartition(InputPartition):
     until: int
 
 
+@one_line_errors("partitions", "read")
 class EventReader(DataSourceReader):
     """The reader of the event log."""
 

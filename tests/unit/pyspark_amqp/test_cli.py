@@ -27,7 +27,7 @@ from pyspark_amqp.jobs.local_archive import BatchFiles
 from pyspark_amqp.jobs.running import cause_of, pairs, size_of
 from pyspark_amqp.jobs.verdict import Verdict
 from tests.spark.event_logs import Writer
-from tests.spark.stories import consumed
+from tests.spark.stories import accepted_twice, consumed
 
 NOBODY: Final = "amqp://127.0.0.1:1"
 """A URL at which no broker listens."""
@@ -58,6 +58,13 @@ def test_help(job: str) -> None:
     assert status == 0
     assert "Exit status: 0" in text
     assert "ARCHIVE" in text
+
+
+@pytest.mark.requirement("PIP-76")
+def test_help_of_the_doctor() -> None:
+    status, text = run("doctor", "--help")
+    assert status == 0
+    assert "Exit status: 0" in text
 
 
 LOGINS: Final = [
@@ -230,6 +237,30 @@ def test_without_pyspark_the_jobs_run_on_duckdb(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["holds"] is True
     assert done.stderr == "audit: reading the event log\naudit: judging 3 events\n"
+
+
+@pytest.mark.requirement("PIP-77")
+def test_the_jobs_of_a_file_run_one_after_another_until_one_fails(tmp_path: Path) -> None:
+    told = Writer()
+    consumed(told, "q")
+    accepted_twice(told, "r")
+    with duckdb_engine() as engine:
+        BatchFiles(Archive(tmp_path), EVENTS, "query", 0).write(dated(told.table(engine), EVENTS))
+    common = f'engine = "duckdb"\njson = true\n[[job]]\narchive = "{tmp_path}"\n'
+    table = f'[[job]]\narchive = "{tmp_path}"\n'
+    file = tmp_path / "jobs.toml"
+    file.write_text(
+        f'{common}run = "audit"\naddress = "q"\n{table}run = "audit"\n{table}run = "report"\n'
+    )
+    done = CliRunner().invoke(application, ["pipeline", "run", str(file)])
+    assert done.exit_code == 1, done.output
+    holds = [json.loads(line)["holds"] for line in done.stdout.splitlines()]
+    assert holds == [True, False], "the report is not made"
+    file.write_text(f'{common}run = "audit"\n{table}run = "audit"\nshow = "many"\n')
+    status, text = run("run", str(file))
+    assert status == 2
+    assert "Invalid value for '--show'" in text
+    assert "---" not in text, "no job has begun"
 
 
 def without(module: str, words: list[str]) -> subprocess.CompletedProcess[str]:
