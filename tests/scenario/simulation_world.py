@@ -84,6 +84,8 @@ class World:
                 idle_time_out_ms=setting.idle_time_out_ms,
                 transaction_operations_max=setting.operations_max,
                 transaction_timeout_ms=setting.transaction_timeout_ms,
+                # the model knows no suspended links: test_resumed_deliveries.py does
+                resume_max_s=0,
             ),
             policy=_policy(DEFAULT),
             patterns=[(address, _policy(rule)) for address, rule in RULES.items()],
