@@ -32,7 +32,7 @@ from .frames import (
     sasl_frame,
 )
 from .logins import CHALLENGES_MAX, Login, check_checked, login_of
-from .restart import RestartError, restart
+from .restart import RestartError, answering_last_close, restart
 from .session import Session
 from .transport import Transport, opened
 from .verdict import RESET, Failed, Kind, NotApplicable, Options
@@ -99,27 +99,14 @@ class Conversation(CaseAddresses):
     async def restart_broker(self) -> None:
         """Restart the broker by the user's command; the connections of the case are lost."""
         self.check_can_restart()
-        leaving = asyncio.create_task(self._answer_last_close())
+        if self.remote_open is None:
+            self.send_eof()  # a broker that stops may wait for a client that has said nothing
         try:
-            await restart(self.options)
+            async with answering_last_close(self):
+                await restart(self.options)
         except RestartError as error:
             raise Failed("a broker that is back after its restart", str(error)) from None
-        finally:
-            leaving.cancel()
-            await asyncio.wait([leaving])
         self._lines.append("the broker was restarted")
-
-    async def _answer_last_close(self) -> None:
-        """Answer the close of a broker that stops, which otherwise waits for that."""
-        while True:
-            try:
-                came = await self.receive()
-            except Failed as failed:
-                if not failed.is_silence:
-                    return
-            else:
-                if isinstance(came.body, Close):
-                    self._answer_close()
 
     # -- out
 

@@ -7,13 +7,19 @@ import os
 import signal
 import ssl
 import tempfile
-from typing import IO, Final
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import IO, TYPE_CHECKING, Final
 
 from broker.amqp.frames import HEAD_SIZE, SASL_HEADER
+from broker.amqp.performatives import Close
 
 from .logins import pause
 from .transport import opened
-from .verdict import Options
+from .verdict import Failed, Options
+
+if TYPE_CHECKING:
+    from .conversation import Conversation
 
 COMMAND_S: Final = 120.0
 """Maximum seconds for the command of `--restart` to end."""
@@ -65,6 +71,29 @@ def _last_of(output: IO[bytes]) -> str:
     size = output.seek(0, 2)
     output.seek(max(0, size - OUTPUT_BYTES))
     return output.read().decode(errors="replace").strip()
+
+
+@asynccontextmanager
+async def answering_last_close(peer: Conversation) -> AsyncIterator[None]:
+    """Answer the close of a broker that stops, which otherwise waits for that."""
+    answering = asyncio.create_task(_answer_last_close(peer))
+    try:
+        yield
+    finally:
+        answering.cancel()
+        await asyncio.wait([answering])
+
+
+async def _answer_last_close(peer: Conversation) -> None:
+    while True:
+        try:
+            came = await peer.receive()
+        except Failed as failed:
+            if not failed.is_silence:
+                return
+        else:
+            if isinstance(came.body, Close):
+                peer.send(Close())
 
 
 async def answers_within(seconds: float, options: Options) -> bool:

@@ -14,6 +14,7 @@ from broker.amqp.terminus import CONNECTION_CLOSE, Source, Target
 from broker.amqp.types import Map
 
 from .conversation import Conversation
+from .exchange import unless_not_offered
 from .frames import Transfer
 from .messages import message
 from .session import Receiver, Sender, Session
@@ -84,7 +85,8 @@ async def come_back(
 ) -> Receiver | Sender:
     """Attach a link of the same name again, with a map of these states.
 
-    Raise NotApplicable unless the broker's map has `kept` deliveries at least; None demands no map.
+    Raise NotApplicable if the broker refuses the link as not-implemented, and unless its map has
+    `kept` deliveries at least; None demands no map.
     """
     fields: dict[str, object] = {
         "name": former.name,
@@ -97,11 +99,10 @@ async def come_back(
     session = session or former.session
     again: Receiver | Sender
     if isinstance(former, Receiver):
-        again = await session.attach_receiver(**fields)
+        again = session.new_receiver(**fields)
     else:
-        again = await session.attach_sender(**fields)
-    attach = again.remote_attach
-    assert attach is not None
+        again = session.new_sender(**fields)
+    attach = await unless_not_offered(again)
     if kept is not None and (attach.unsettled is None or len(tags_in(attach)) < kept):
         raise NotApplicable(NOTHING_KEPT, Kind.NOT_OFFERED)
     return again
