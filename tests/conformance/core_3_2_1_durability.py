@@ -218,6 +218,8 @@ async def durable_outcomes_outlive_a_restart(peer: Conversation) -> None:
     granted = sender.remote_attach
     if granted is None or getattr(granted.target, "durable", 0) != UNSETTLED_STATE:
         raise NotApplicable("the broker's target has no durable unsettled state", Kind.NOT_OFFERED)
+    if granted.rcv_settle_mode != RCV_SECOND:
+        raise NotApplicable("the broker does not agree to settle second", Kind.NOT_OFFERED)
     durable = kept(b"one")
     must(not (await sender.send(durable, tag=b"one")).settled, "an unsettled outcome", "settled")
     await peer.restart_broker()
