@@ -152,6 +152,30 @@ async def test_a_topic_is_copied(kind: str, tmp_path: Path) -> None:
         assert waiting(here, "prices") == []
 
 
+@pytest.mark.requirement("BRG-01")
+async def test_a_selector_leaves_the_others_in_the_queue(tmp_path: Path) -> None:
+    async with two_brokers(tmp_path, bridge={"selector": "n > 1"}) as (here, there):
+        put_encoded(here, "q", *(message(b"%d" % n, properties={"n": n}) for n in range(4)))
+        await here.until(lambda: status_of(here).moved == 2)
+        assert waiting(there, "there") == [b"2", b"3"]
+        assert waiting(here, "q") == [b"0", b"1"]
+
+
+@pytest.mark.requirement("BRG-01")
+async def test_a_durable_subscription_is_emptied(tmp_path: Path) -> None:
+    """The subscription is one that a bridge with `copy` has begun."""
+    store = store_in(tmp_path, "sqlite", "a")
+    async with Broker() as there:
+        copying = bridge_to(there, **{"from": "prices", "keep": "copy"})
+        async with Broker(store=store, bridge=[copying]) as here:
+            await here.until(lambda: status_of(here).state == RUNNING)
+        moving = bridge_to(there, **{"name": "second", "from": f"durable//bridge%2F{BRIDGE}"})
+        async with Broker(store=store, bridge=[moving]) as here:
+            put(here, "prices", b"a", b"b", kind="topic", durable=True)
+            await here.until(lambda: status_of(here, "second").moved == 2)
+            assert waiting(there, "there") == [b"a", b"b"]
+
+
 @pytest.mark.requirement("BRG-05")
 async def test_what_the_other_broker_never_takes_is_dead_lettered(tmp_path: Path) -> None:
     async with two_brokers(tmp_path, there={"max_message_size": 1000}) as (here, there):
