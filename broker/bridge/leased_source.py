@@ -49,6 +49,9 @@ BATCH_BYTES: Final = 4 * 1024 * 1024
 AHEAD: Final = 4
 """Maximum batches that are leased at a time: one is committed while others are sent."""
 
+GROW_AFTER: Final = 256
+"""Batches after which one that was made smaller for a full target may be twice as large again."""
+
 WAIT_MS: Final = 10_000
 """Time in ms that a lease waits for a first message before it is asked again."""
 
@@ -98,6 +101,7 @@ class LeasedSource:
         self.is_own = False
         self.ahead = AHEAD
         self._batch_max = settings.batch
+        self._settled = 0
         self._settings: Final = settings
         self._container: Final = container
         self._changed: Final = changed
@@ -139,7 +143,7 @@ class LeasedSource:
         selector = self._selector() if settings.keep != COPY else None
         found = self._lease_on(queue)
         name = f"{PREFIX}{settings.name}/{token_hex(4)}" if found is None else found.name
-        self.is_own = subscription is not None
+        self.is_own = settings.keep == COPY
         return router.leases.open(
             name,
             queue,
@@ -301,6 +305,10 @@ class LeasedSource:
             _dead_letter(entry, why, journal_batch)
         if batch in self.batches:
             self.batches.remove(batch)
+        self._settled += 1
+        if self._settled % GROW_AFTER == 0:
+            self.ahead = AHEAD
+            self._batch_max = min(self._settings.batch, 2 * self._batch_max)
         self._container.run_round()
 
     def settle_up_to(self, number: int) -> None:
@@ -330,7 +338,11 @@ class LeasedSource:
         self._container.run_round()
 
     def take_less(self) -> bool:
-        """Lease fewer messages at a time; return whether those that are leased are too many."""
+        """Lease fewer messages at a time; return whether those that are leased are too many.
+
+        After GROW_AFTER batches it takes more again: the target may have room by then.
+        """
+        self._settled = 0
         sizes = [len(batch.entries) for batch in self.batches]
         if len(sizes) > 1 and self.ahead > 1:
             self.ahead = 1
