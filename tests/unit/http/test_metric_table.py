@@ -49,7 +49,7 @@ def test_the_families_that_prometheus_asks_for_exist() -> None:
 @pytest.mark.requirement("OPS-04")
 def test_the_page_has_each_alert_and_each_has_a_test() -> None:
     alerts = re.findall(r"- alert: (\w+)", RULES.read_text())
-    assert len(alerts) == 9
+    assert len(alerts) == 10
     assert re.findall(r"^\| `(JmsBroker\w+)` \|", PAGE.read_text(), re.MULTILINE) == alerts
     tested = RULES_TEST.read_text()
     assert [name for name in alerts if f'"{name}"' not in tested] == []
