@@ -1,7 +1,7 @@
 """The class by which Spark knows the data source `amqp`.
 
-Every session imports it when it first looks up a source, so all other modules are imported only if
-this source is used.
+Every session imports it when it first looks up a source, so all other modules, except the small
+`one_line`, are imported only if this source is used.
 """
 
 from __future__ import annotations

@@ -199,10 +199,11 @@ TABLE: Final = (
     Option("includeRaw", Truth(), "false", READS, "Whether `amqp`, the encoded message, is."),
     Option(
         "propertiesAs",
-        Choice("typed", "json"),
+        Choice("typed", "json", "string"),
         "typed",
         READS,
-        "The form of properties, and of bodies that are maps or streams: with types, or JSON.",
+        "The form of properties, and of bodies that are maps or streams: with types, JSON, "
+        "or texts.",
     ),
     Option(
         "pushdown",

@@ -68,6 +68,14 @@ def plain_json(values: object) -> str:
     return json.dumps(_plain(values), ensure_ascii=False, separators=(",", ":"))
 
 
+def text_of(value: object) -> str | None:
+    """Return a value as text, without its type: JSON, a text as it is, None for null."""
+    plain = _plain(value)
+    if plain is None or isinstance(plain, str):
+        return plain
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+
+
 def annotations_json(annotations: Map) -> str:
     """Return a JSON object by the names of annotations.
 

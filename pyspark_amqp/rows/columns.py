@@ -57,6 +57,8 @@ TYPES: Final[dict[str, pa.DataType]] = {
     f"MAP<STRING, {V_DDL}>": MAP_TYPE,
     f"ARRAY<{V_DDL}>": LIST_TYPE,
     ID_DDL: ID_TYPE,
+    "MAP<STRING, STRING>": pa.map_(pa.string(), pa.string()),
+    "ARRAY<STRING>": pa.list_(pa.field("element", pa.string())),
 }
 
 MESSAGE_COLUMNS: Final[dict[str, str]] = {
@@ -121,15 +123,20 @@ EVENT_LOG_COLUMNS: Final[dict[str, str]] = {
 }
 """The columns of an event. `deliverAt` is null if no delivery time was requested."""
 
-JSON_COLUMNS: Final = ("properties", "bodyMap", "bodyList")
-"""The columns that are text if `propertiesAs` is json."""
+FORMS: Final[dict[str, dict[str, str]]] = {
+    "typed": {},
+    "json": dict.fromkeys(("properties", "bodyMap", "bodyList"), "STRING"),
+    "string": {
+        **dict.fromkeys(("properties", "bodyMap"), "MAP<STRING, STRING>"),
+        "bodyList": "ARRAY<STRING>",
+    },
+}
+"""The types of columns that depend on `propertiesAs`, by its value."""
 
 
 def message_columns(properties_as: str = "typed") -> dict[str, str]:
-    """Return the columns of a message, with typed values or JSON as `properties_as` says."""
-    if properties_as == "typed":
-        return MESSAGE_COLUMNS
-    return {**MESSAGE_COLUMNS, **dict.fromkeys(JSON_COLUMNS, "STRING")}
+    """Return the columns of a message, with values in the form that `properties_as` names."""
+    return {**MESSAGE_COLUMNS, **FORMS[properties_as]}
 
 
 def ddl_of(columns: dict[str, str]) -> str:

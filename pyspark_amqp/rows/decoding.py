@@ -7,13 +7,13 @@ its values from all of them. Nothing else is decoded: the rows have the schema t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.jms import Destination
-from pyspark_amqp.rows.amqp_json import plain_json
+from pyspark_amqp.rows.amqp_json import plain_json, text_of
 from pyspark_amqp.rows.buffers import Maps
 from pyspark_amqp.rows.columns import (
     ID_TYPE,
@@ -28,6 +28,7 @@ from pyspark_amqp.rows.plain import (
     JSON_READERS,
     READERS,
     Decoded,
+    Reader,
     is_constant,
 )
 from pyspark_amqp.rows.typed import lists, map_array, maps
@@ -70,6 +71,36 @@ def told_of(
     return pa.record_batch([positions, enqueued_us, messages, formats], schema=TOLD)
 
 
+def _text_maps(maps: list[dict[str, object] | None]) -> list[object]:
+    """Return maps as lists of names and texts, null for None."""
+    return [
+        None if each is None else [(name, text_of(value)) for name, value in each.items()]
+        for each in maps
+    ]
+
+
+def _text_lists(lists_: list[list[object] | None]) -> list[object]:
+    """Return lists of texts, null for None."""
+    return [None if each is None else [text_of(value) for value in each] for each in lists_]
+
+
+EntriesOrNone = list[dict[str, object] | None]
+ItemsOrNone = list[list[object] | None]
+
+STRING_READERS: Final[dict[str, Reader]] = {
+    "properties": lambda ms: _text_maps([m.properties for m in ms]),
+    "bodyMap": lambda ms: _text_maps(cast(EntriesOrNone, READERS["bodyMap"](ms))),
+    "bodyList": lambda ms: _text_lists(cast(ItemsOrNone, READERS["bodyList"](ms))),
+}
+
+FORM_READERS: Final[dict[str, dict[str, Reader]]] = {
+    "typed": {},
+    "json": JSON_READERS,
+    "string": STRING_READERS,
+}
+"""The functions that differ from READERS, by the value of `propertiesAs`."""
+
+
 @final
 class RowMaker:
     """The maker of rows with the columns `names`, from messages of one place.
@@ -96,7 +127,7 @@ class RowMaker:
         self._types: Final = {field.name: field.type for field in self.schema}
         self._makers: Final = {name: MAKERS.get(kind) for name, kind in self._types.items()}
         self._constants: Final = {"address": address, "subscription": subscription}
-        self._readers: Final = READERS | (JSON_READERS if properties_as == "json" else {})
+        self._readers: Final = READERS | FORM_READERS[properties_as]
         self._include_raw: Final = include_raw
         self._consumer: Final = consumer
         # bodies are decoded only if a column of theirs is requested

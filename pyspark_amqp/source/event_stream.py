@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -14,6 +16,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from pyspark_amqp.errors import BrokerError
 from pyspark_amqp.one_line import STREAM_METHODS, one_line_errors
 from pyspark_amqp.options import Options
 from pyspark_amqp.source import events
@@ -21,6 +24,8 @@ from pyspark_amqp.source.readers import EventPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+LOG: Final = logging.getLogger(__name__)
 
 Offset = dict[str, int]
 
@@ -41,6 +46,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._names: Final = list(names)
         self._most: Final = options.number("maxMessagesPerTrigger")
         self._last_known = 0
+        self._planned: int | None = None
         self._stop_at: int | None = None
 
     def initialOffset(self) -> Offset:
@@ -59,7 +65,27 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._stop_at = self._bounds()[1]
 
     def reportLatestOffset(self) -> Offset | None:
-        return {"v": VERSION, "base": 0, "id": self._last_known}
+        """Return how far the stream is behind, for `latestOffset` in the progress of the query.
+
+        `oldestAgeMs`, the age of the first row that no batch has, is by this machine's clock, and
+        left out if there is no such row.
+        """
+        told = {"v": VERSION, "base": 0, "id": self._last_known}
+        if self._planned is None:
+            return told
+        told["rowsBehind"] = max(0, self._last_known - self._planned)
+        if told["rowsBehind"]:
+            told |= self._age(self._planned)
+        return told
+
+    def _age(self, behind: int) -> dict[str, int]:
+        try:
+            for batch in events.rows(self._options, ["at"], behind, behind + 1):
+                age = datetime.now(UTC) - batch.column("at")[0].as_py()
+                return {"oldestAgeMs": max(0, age // timedelta(milliseconds=1))}
+        except BrokerError as error:
+            LOG.warning("the age of row %d of the event log is unknown: %s", behind + 1, error)
+        return {}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """Return the offset up to `limit` rows after `start`.
@@ -67,6 +93,11 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Without new rows, wait once for `pollTimeoutMs`, unless Spark reads only what is available
         now; return `start` if there are still none.
         """
+        offset = self._latest(start, limit)
+        self._planned = offset["id"]
+        return offset
+
+    def _latest(self, start: Offset, limit: ReadLimit) -> Offset:
         last = self._last(start)
         if last <= start["id"] and self._stop_at is None:
             time.sleep(self._options.number("pollTimeoutMs") / 1000)

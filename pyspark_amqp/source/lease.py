@@ -115,6 +115,25 @@ class Lease:
         if batch_number > self.settled:
             self.settled = cast("int", self._asked("SETTLE", batch=batch_number)["settled"])
 
+    def behind(self) -> dict[str, object]:
+        """Return the messages of its queue or subscription that wait for a batch.
+
+        `messagesBehind` are ready, `oldestAgeMs` is the age of the oldest of them, and `queueBytes`
+        the size of all messages there, in any state.
+        """
+        kind = "queue" if self.place.subscription is None else "subscription"
+        told = self._management.ask("READ", kind, self.place.source)
+        return {
+            "messagesBehind": told["messages"],
+            "oldestAgeMs": told["oldest_ms"],
+            "queueBytes": told["bytes"],
+        }
+
+    @property
+    def state(self) -> str:
+        """Return `open`, or `lost` if the broker has refused to renew the lease."""
+        return "open" if self._heart.beats else "lost"
+
     def _asked(self, operation: str, **arguments: Any) -> dict[str, object]:
         self._heart.check()
         wait_ms = arguments.get("wait_ms", 0)
@@ -169,6 +188,11 @@ class Heart:
         """Raise the error by which the broker has refused to renew the lease, if it has."""
         if self._failure is not None:
             raise self._failure
+
+    @property
+    def beats(self) -> bool:
+        """Return whether the broker has not refused to renew the lease."""
+        return self._failure is None
 
     def stop(self) -> None:
         self._stopped.set()

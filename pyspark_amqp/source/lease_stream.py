@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pyspark_amqp.errors import GoneError
+from pyspark_amqp.errors import BrokerError, GoneError
 from pyspark_amqp.one_line import STREAM_METHODS, one_line_errors
 from pyspark_amqp.options import LEASE_BATCH_MESSAGES_MAX, Options
 from pyspark_amqp.source.lease import Lease, LeaseBatch, LeaseLostError, new_lease_id
@@ -195,7 +195,23 @@ class LeaseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return True
 
     def reportLatestOffset(self) -> Offset | None:
-        return None
+        """Return how far the stream is behind, for `latestOffset` in the progress of the query.
+
+        Return None without a lease, or if the broker cannot be asked: that fails no query.
+        """
+        lease = self._lease
+        if lease is None:
+            return None
+        told = {
+            **_offset(lease.name, base=0, batch_number=lease.batch_number),
+            "settledBatch": lease.settled,
+            "leaseState": lease.state,
+        }
+        try:
+            return {**told, **lease.behind()}
+        except BrokerError as error:
+            LOG.warning("how far the stream is behind is unknown: %s", error)
+            return told
 
     # ---- what a batch has
 

@@ -45,6 +45,8 @@ def test_each_look_shows_every_message_once(
         rows = frame.select("JMSMessageID", "bodyText", "properties.number.long").collect()
         assert sorted(row.JMSMessageID for row in rows) == ids("shown", range(COUNT))
         assert all(row.bodyText == f"text {row.long}" for row in rows)
+    texts = spark.read.format("amqp").options(**options, propertiesAs="string").load()
+    assert texts.filter("cast(properties['number'] AS BIGINT) >= 0").count() == COUNT
     groups = Counter(row.JMSXGroupID for row in frame.select("JMSXGroupID").collect())
     assert groups == {f"group-{number}": COUNT // 10 for number in range(10)}
     assert entity(shown.url, "queue", "shown")["messages"] == COUNT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -86,6 +87,7 @@ def test_rows_are_chosen_by_address_kind_and_id(spark: SparkSession, told: Broke
 
 
 @pytest.mark.requirement("PIP-35")
+@pytest.mark.requirement("PIP-78")
 def test_a_stream_has_every_row_once_and_goes_on_where_it_was(
     spark: SparkSession, told: BrokerProcess, tmp_path: Path
 ) -> None:
@@ -102,10 +104,16 @@ def test_a_stream_has_every_row_once_and_goes_on_where_it_was(
             .start(str(tmp_path / "out"))
         )
         query.awaitTermination()
+        behind.extend(
+            json.loads(batch["sources"][0]["latestOffset"])["rowsBehind"]
+            for batch in query.recentProgress
+        )
         return [batch["numInputRows"] for batch in query.recentProgress]
 
+    behind: list[int] = []
     before = events(spark, url=told.url).count()
     assert run()[:3] == [120, 120, before - 240]
+    assert behind[:3] == [before - 120, before - 240, 0]
     send(told.url, "told", texts(20, address="told", first=MESSAGES))
     assert run()[0] == 20
     rows = spark.read.parquet(str(tmp_path / "out")).select("id").collect()
@@ -176,7 +184,8 @@ def test_looking_for_sources_imports_nothing_before_this_one_is_meant(tmp_path: 
         check=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(python_path(tmp_path))},
     )
-    assert printed.stdout.strip() == "['pyspark_amqp', 'pyspark_amqp.default_source']"
+    told = ["pyspark_amqp", "pyspark_amqp.default_source", "pyspark_amqp.one_line"]
+    assert printed.stdout.strip() == str(told), "and none of the libraries"
 
 
 def test_arrow_has_the_types_that_are_written_down() -> None:

@@ -279,15 +279,6 @@ def test_a_message_that_says_no_destination_is_for_where_it_is() -> None:
     assert batch.to_pylist() == [{"JMSDestination": "a/topic", "JMSDestinationType": "topic"}]
 
 
-def test_as_json_values_are_plain() -> None:
-    batch = rows_of(
-        [encode(message_of(MapBody({"a": Int(1), "b": b"\xff"})))], properties_as="json"
-    )
-    [row] = batch.to_pylist()
-    assert row["bodyMap"] == '{"a":1,"b":"ff"}'
-    assert '"letter":"😀"' in row["properties"]
-
-
 def test_times_beyond_sparks_are_its_last_one() -> None:
     message = message_of(NoBody())
     message.expiration = 2**63 - 1

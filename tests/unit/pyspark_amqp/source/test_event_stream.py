@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from broker import Broker
 from pyspark_amqp.errors import DataLossError
@@ -76,3 +77,19 @@ def test_rows_that_were_trimmed_when_a_batch_is_planned_or_read_end_the_query(wa
         [early, *_] = reader(broker, way, failOnDataLoss="false").partitions(at(0), at(SOME))
         with pytest.raises(DataLossError, match="rows from 1 on were removed"):
             list(stream.read(early))
+
+
+@pytest.mark.requirement("PIP-78")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stream_tells_how_far_it_is_behind(way: str) -> None:
+    with kept() as broker:
+        add(broker, 5)
+        stream = reader(broker, way)
+        assert stream.reportLatestOffset() == {"v": 1, "base": 0, "id": 0}, "nothing was asked yet"
+        end = stream.latestOffset(at(0), ReadMaxRows(2))
+        told = stream.reportLatestOffset()
+        assert told is not None
+        assert (end["id"], told["id"], told["rowsBehind"]) == (2, 5, 3)
+        assert 0 <= told["oldestAgeMs"] < 60_000
+        stream.latestOffset(at(2), ReadMaxRows(9))
+        assert stream.reportLatestOffset() == {"v": 1, "base": 0, "id": 5, "rowsBehind": 0}

@@ -82,3 +82,36 @@ def test_an_offset_of_an_older_checkpoint_is_read(broker: Broker) -> None:
     older = {name: first[name] for name in ("v", "lease", "base")} | {"epoch": first["batch"]}
     assert stream.latestOffset(older, FEW) == {**first, "batch": first["batch"] + 1}
     stream.stop()
+
+
+@pytest.mark.requirement("PIP-78")
+def test_a_stream_tells_how_far_it_is_behind(broker: Broker) -> None:
+    send(broker.url, "behind", [message(at, "behind") for at in range(COUNT)])
+    stream = LeaseStreamReader(options(broker, address="behind"), ["position"])
+    assert stream.reportLatestOffset() is None, "there is no lease yet"
+    end = stream.latestOffset(stream.initialOffset(), FEW)
+    told = stream.reportLatestOffset()
+    assert told is not None
+    age_ms, size = told.pop("oldestAgeMs"), told.pop("queueBytes")
+    assert 0 <= age_ms < 60_000
+    assert size > 0
+    assert told == {
+        **end,
+        "settledBatch": 0,
+        "leaseState": "open",
+        "messagesBehind": COUNT - 4,
+    }
+    stream.stop()
+
+
+@pytest.mark.requirement("PIP-78")
+def test_a_lag_that_cannot_be_asked_fails_no_query(caplog: pytest.LogCaptureFixture) -> None:
+    with Broker() as short:
+        send(short.url, "behind", [message(0, "behind")])
+        given = options(short, address="behind", **{"amqp.timeout": "100ms"})
+        stream = LeaseStreamReader(given, ["position"])
+        end = stream.latestOffset(stream.initialOffset(), FEW)
+    told = stream.reportLatestOffset()
+    assert told == {**end, "settledBatch": 0, "leaseState": "open"}
+    assert "how far the stream is behind is unknown" in caplog.text
+    stream.stop()
