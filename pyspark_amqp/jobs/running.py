@@ -252,7 +252,7 @@ def _errors_of(started: Started, progress: Progress, status: int) -> Iterator[No
             yield
         except duckdb.Error as error:
             progress.clear()
-            fail(_without_statement(str(error)), status)
+            fail(cause_in_duckdb(str(error)), status)
         return
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
@@ -266,11 +266,11 @@ def _errors_of(started: Started, progress: Progress, status: int) -> Iterator[No
         fail(f"{cause_of(str(error))} (Spark's own words: {kept})", status)
 
 
-UNREADABLE_BY_DUCKDB: Final = re.compile(r"""(?:file|matches|pattern) ['"]+(?P<file>[^'"]+)['"]""")
-"""DuckDB's words for a file of an archive that it cannot read."""
+UNREADABLE_BY_DUCKDB: Final = re.compile(r"""['"](?P<file>[^'"]+\.parquet)['"]""")
+"""The file of an archive that an error of DuckDB names."""
 
 
-def _without_statement(text: str) -> str:
+def cause_in_duckdb(text: str) -> str:
     """Return the words of an error of DuckDB in one line, without the statement behind them."""
     words = " ".join(text.partition("\n\n")[0].split())
     found = UNREADABLE_BY_DUCKDB.search(words)

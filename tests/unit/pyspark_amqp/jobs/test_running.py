@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from pyspark_amqp.jobs.running import cause_of
+from pyspark_amqp.jobs.running import cause_in_duckdb, cause_of
 
 LOST = """Traceback (most recent call last):
   File "worker.py", line 1, in main
@@ -66,3 +66,24 @@ def test_an_error_of_java_is_told_by_its_cause() -> None:
 
 def test_a_lease_that_was_lost_is_told_of_and_not_what_spark_made_of_it() -> None:
     assert cause_of(LOST) == "the lease l is gone: it ran out"
+
+
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        pytest.param(
+            "Invalid Input Error: File '/a/b.parquet' too small to be a Parquet file\n\nLINE 1: s",
+            "the file /a/b.parquet cannot be read (Invalid Input Error: File '/a/b.parquet' too"
+            " small to be a Parquet file): restore it, or move it out of the archive",
+            id="a file",
+        ),
+        pytest.param(
+            "Out of Memory Error: failed to\nallocate\n\nSELECT * FROM t1",
+            "Out of Memory Error: failed to allocate",
+            id="something else",
+        ),
+    ],
+)
+def test_an_error_of_duckdb_is_one_line_without_its_statement(text: str, cause: str) -> None:
+    assert cause_in_duckdb(text) == cause
