@@ -151,7 +151,9 @@ class IncomingLink(Link):
                 self._tag = None
                 settled = transfer.settled == 1
                 if self.settles_second and not settled and transfer.rcv_settle_mode != RCV_FIRST:
-                    self._await(transfer.delivery_id, transfer.tag(data), transfer.state_at >= 0)
+                    self.session.await_settlement(transfer.delivery_id, self)
+                    if self.kept is not None and transfer.state_at < 0:
+                        self._keep(self.kept, transfer.delivery_id, transfer.tag(data))
                 if transfer.state_at < 0:
                     owner.delivered(transfer.delivery_id, data, at, end, settled)
                 else:
@@ -286,7 +288,9 @@ class IncomingLink(Link):
         partial.intake = None
         self._drop_partial()
         if partial.settles_second and not partial.settled:
-            self._await(partial.delivery_id, self._tag, partial.txn_id is not None)
+            self.session.await_settlement(partial.delivery_id, self)
+            if self.kept is not None and partial.txn_id is None:
+                self._keep(self.kept, partial.delivery_id, self._tag)
         if intake is not None:
             intake.complete(partial.delivery_id, settled=partial.settled, txn_id=partial.txn_id)
         else:
@@ -350,16 +354,14 @@ class IncomingLink(Link):
             return self._tag
         return self.session.connection.current_tag()
 
-    def _await(self, delivery_id: i64, tag: bytes | None, in_transaction: bool) -> None:
-        """Record a delivery that its sender settles first, beyond the link if the target lasts.
+    def _keep(self, kept: ReceivedOutcomes, delivery_id: i64, tag: bytes | None) -> None:
+        """Keep a delivery beyond the link until its sender settles it; LinkFault for a tag in use.
 
-        Not if it is sent in a transaction, which ends with the connection. Raise LinkFault for a
-        tag in use.
+        Not for one that is sent in a transaction, which ends with the connection.
         """
-        if self.kept is not None and tag is not None and not in_transaction:
-            self.kept.arrived(tag)
+        if tag is not None:
+            kept.arrived(tag)
             self._kept_tags[int(delivery_id)] = tag
-        self.session.await_settlement(delivery_id, self)
 
     def settled_by_sender(self, delivery_id: i64) -> None:
         """Forget a delivery that its sender has settled."""

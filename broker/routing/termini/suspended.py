@@ -177,8 +177,9 @@ class SuspendedTermini:
         terminus.give_up(batch)
 
     def end_all(self, batch: Batch) -> None:
-        """End all suspended termini: the broker stops."""
+        """End all suspended termini: the broker stops. Stored outcomes stay for the next start."""
         for terminus in self.all():
+            terminus.is_stored = False
             self.end(terminus, batch)
 
     def queue_gone(self, queue: Queue, batch: Batch) -> None:

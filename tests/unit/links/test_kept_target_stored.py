@@ -77,12 +77,15 @@ async def test_without_a_map_nothing_is_stored() -> None:
     assert await tags_in(store) == []
 
 
-async def test_a_delivery_is_resumed_after_a_restart() -> None:
+@pytest.mark.parametrize("stops", [True, False], ids=["stopped", "killed"])
+async def test_a_delivery_is_resumed_after_a_restart(stops: bool) -> None:
     store = MemoryStore()
     client = Broker(store=store).session()
     attach(client, EMPTY)
     send(client, 0, b"one")
     client.hang_up()
+    if stops:
+        client.broker.container.end_termini()
     broker = await restarted(store)
     (terminus,) = broker.router.termini.all()
     assert (terminus.key, terminus.address, terminus.count()) == (
