@@ -9,7 +9,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PINNED := $(PIP) install --require-hashes --no-compile
 SOURCES := $(wildcard jms_broker*.py) \
 	$(shell find broker storage pyspark_amqp tests/conformance -name '*.py' ! -name 'test_*') \
-	$(wildcard tests/conformance/report_page.*)
+	$(wildcard tests/conformance/report_page.*) \
+	$(shell find tests/conformance/jms_api/java -type f)
 COMPILER_FILES := setup.cfg config/build_ext.py config/cold_paths.h config/mypyc.ini
 
 # With this variable, each process of the tests would compile the tests' modules again.

@@ -10,6 +10,7 @@ from config import (
     command_line_page,
     configuration_page,
     core_rules_page,
+    jms_rules_page,
     log_page,
     metrics_page,
     settings_texts,
@@ -25,6 +26,7 @@ def main() -> None:
     log_page.write()
     core_rules_page.write()
     brokers_page.write()
+    jms_rules_page.write()
 
 
 if __name__ == "__main__":

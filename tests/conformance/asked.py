@@ -33,6 +33,7 @@ KINDS: Final = ("queue", "topic")
 """The kinds of addresses that may have a template."""
 
 PASSWORD_VARIABLES: Final = ["AMQP_CONFORMANCE_PASSWORD", "JMS_BROKER_CONFORMANCE_PASSWORD"]
+CLASS_PATH_VARIABLE: Final = "AMQP_CONFORMANCE_JMS_CLASS_PATH"
 CA_VARIABLE: Final = "JMS_BROKER_CA"
 CERT_VARIABLE: Final = "JMS_BROKER_CERT"
 KEY_VARIABLE: Final = "JMS_BROKER_KEY"
@@ -106,6 +107,24 @@ class Asked:
         typer.Option(
             help="A shell command that restarts the broker, and ends when the old one is gone: for"
             " cases on what must outlive a restart, and to go on if the broker dies.",
+            show_default=False,
+        ),
+    ] = None
+    jms: Annotated[
+        bool,
+        typer.Option(
+            "--jms",
+            metavar="",
+            help="Run the suite in Java over Qpid JMS as well, whose rules are jms-api:. It needs"
+            " a JDK and Maven.",
+        ),
+    ] = False
+    jms_class_path: Annotated[
+        str | None,
+        typer.Option(
+            envvar=CLASS_PATH_VARIABLE,
+            help="With --jms: the class path of Qpid JMS 2.x, such as /opt/qpid-jms/lib/*, in place"
+            " of Maven.",
             show_default=False,
         ),
     ] = None
@@ -318,17 +337,14 @@ def _templates(typed: list[str]) -> dict[str, str]:
 def _tls(asked: Asked, *, is_encrypted: bool) -> tuple[ssl.SSLContext | None, bool]:
     """Return the context of TLS, None without TLS, and whether it has a certificate to show.
 
-    The variables of the environment replace files that were not typed: the key's only together
-    with the certificate's. Raise CannotRun for files that cannot be used, or that need TLS.
+    Raise CannotRun for files that cannot be used, or that need TLS.
     """
     if not is_encrypted:
         for name, file in (("ca", asked.ca), ("cert", asked.cert), ("key", asked.key)):
             if file is not None:
                 raise CannotRun(f"--{name} is for TLS: write amqps:// or wss:// in the URL")
         return None, False
-    ca, cert, key = asked.ca or _path_in(CA_VARIABLE), asked.cert, asked.key
-    if cert is None and key is None:
-        cert, key = _path_in(CERT_VARIABLE), _path_in(KEY_VARIABLE)
+    ca, cert, key = tls_files(asked)
     if key is not None and cert is None:
         raise CannotRun(f"--key {key} needs --cert, the certificate of that key")
     for option, path in (("--ca", ca), ("--cert", cert), ("--key", key)):
@@ -341,6 +357,18 @@ def _tls(asked: Asked, *, is_encrypted: bool) -> tuple[ssl.SSLContext | None, bo
     if cert is not None:
         _show(context, cert, key)
     return context, cert is not None
+
+
+def tls_files(asked: Asked) -> tuple[Path | None, Path | None, Path | None]:
+    """Return the files of the authorities, the certificate and its key, each None if not given.
+
+    The variables of the environment replace files that were not typed: the key's only together
+    with the certificate's.
+    """
+    ca, cert, key = asked.ca or _path_in(CA_VARIABLE), asked.cert, asked.key
+    if cert is None and key is None:
+        cert, key = _path_in(CERT_VARIABLE), _path_in(KEY_VARIABLE)
+    return ca, cert, key
 
 
 def _show(context: ssl.SSLContext, cert: Path, key: Path | None) -> None:

@@ -10,15 +10,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from .asked import Asked, CannotRun, options_of
-from .harness import Case, Result, all_cases, chosen, is_of
+from .asked import Asked, CannotRun, options_of, tls_files
+from .harness import Case, Result, Rule, all_cases, chosen, is_of
 from .html_report import write_html
 from .identity import BrokerIdentity, identity_of, place_of
+from .jms_api.catalogue import JmsRule, jms_rules
+from .jms_api.java_suite import java_command
+from .jms_api.runner import JmsRun, judge_jms
 from .known import is_unexpected_failure, is_unexpected_pass, known_failures, with_known
 from .progress import watching
 from .report import in_text, totals, write_junit
 from .report_file import Report, write_json
-from .running import judge_all
+from .running import judge_all, not_run
 from .verdict import Options, Verdict
 from .version import HARNESS
 
@@ -40,15 +43,16 @@ NOT_TOLD: Final = ("url", "user", "password", "key", "junit", "html", "json", "v
 def run(asked: Asked) -> int:
     """Run the chosen cases, print their results and write reports; return the exit status."""
     try:
-        cases = _cases(asked)
+        cases, rules = _chosen(asked)
         if asked.list_only:
-            _print_list(cases)
+            _print_list([*cases, *rules])
             return 0
         options = options_of(asked)
-        names = {case.name for case in all_cases()}
+        names = {rule.name for rule in (*all_cases(), *jms_rules())}
         reasons = {} if asked.known is None else known_failures(asked.known, names)
         _check_folders(asked)
-        report = asyncio.run(_run(asked, cases, options))
+        suite = _jms_run(asked) if rules else JmsRun()
+        report = asyncio.run(_run(asked, (cases, rules), options, suite))
     except CannotRun as reason:
         print(f"conformance: {reason}", file=sys.stderr)
         return EXIT_CANNOT
@@ -67,22 +71,27 @@ def exit_status(results: list[Result]) -> int:
     return EXIT_UNEXPECTED_PASS if any(is_unexpected_pass(each) for each in results) else 0
 
 
-def _cases(asked: Asked) -> list[Case]:
-    """Return the chosen cases. Raise CannotRun for a name or a clause without any."""
-    cases = all_cases()
-    names = {case.name for case in cases}
+def _chosen(asked: Asked) -> tuple[list[Case], list[JmsRule]]:
+    """Return the chosen cases, and with --jms the chosen rules of the suite in Java.
+
+    Raise CannotRun for a name or a clause without any.
+    """
+    cases, rules = all_cases(), jms_rules() if asked.jms else []
+    both: list[Rule] = [*cases, *rules]
+    names = {rule.name for rule in both}
     for name in asked.case:
         if name not in names:
             raise CannotRun(f"no case is called so: {name}")
     for clause in asked.clause:
-        if not any(is_of(case, clause) for case in cases):
+        if not any(is_of(rule, clause) for rule in both):
             raise CannotRun(f"no case belongs to such a clause: {clause}")
-    return chosen(cases, asked.clause, asked.case)
+    found = chosen(cases, asked.clause, asked.case)
+    return found, chosen(rules, asked.clause, asked.case)
 
 
-def _print_list(cases: list[Case]) -> None:
+def _print_list(rules: list[Rule]) -> None:
     """Print a line for each case: source, clause, name and sentence, separated by tabs."""
-    for case in cases:
+    for case in rules:
         print(f"{case.source}\t{case.clause}\t{case.name}\t{case.sentence}")
 
 
@@ -112,11 +121,21 @@ def _write(report: Report, asked: Asked) -> None:
         write_json(report, asked.json)
 
 
-async def _run(asked: Asked, cases: list[Case], options: Options) -> Report:
+async def _run(
+    asked: Asked,
+    selected: tuple[list[Case], list[JmsRule]],
+    options: Options,
+    suite: JmsRun,
+) -> Report:
+    cases, rules = selected
     broker = await _identity(options)
     began, start = datetime.now(UTC), time.monotonic()
-    with watching(len(cases)) as watcher:
+    with watching(len(cases) + len(rules)) as watcher:
         results = await judge_all(cases, options, watcher)
+        if results and results[-1].verdict is Verdict.NOT_RUN:
+            results += not_run(rules, _killer(results))
+        elif rules:
+            results += await judge_jms(rules, options, suite, watcher)
     return Report(
         broker=broker,
         harness=HARNESS,
@@ -125,6 +144,18 @@ async def _run(asked: Asked, cases: list[Case], options: Options) -> Report:
         options=_told(asked),
         results=results,
     )
+
+
+def _killer(results: list[Result]) -> str:
+    """Return the name of the last case in which the broker died."""
+    return next(each.case.name for each in reversed(results) if each.died)
+
+
+def _jms_run(asked: Asked) -> JmsRun:
+    """Return what the suite in Java needs, which is built. Raise CannotRun if it cannot be run."""
+    command = java_command(asked.jms_class_path)
+    ca, cert, key = tls_files(asked)
+    return JmsRun(command, ca=ca, cert=cert, key=key, named=asked.case)
 
 
 async def _identity(options: Options) -> BrokerIdentity:

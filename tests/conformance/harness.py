@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, TypeVar
 
 from .conversation import Conversation, connected
 from .logins import PAUSES_S, TryLaterError, pause
@@ -40,6 +40,9 @@ class Rule:
     source: str
     clause: str
     sentence: str
+
+
+AnyRule = TypeVar("AnyRule", bound=Rule)
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,8 @@ def _modules() -> Iterator[ModuleType]:
 
 
 def chosen(
-    cases: list[Case], clauses: Collection[str] = (), names: Collection[str] = ()
-) -> list[Case]:
+    cases: list[AnyRule], clauses: Collection[str] = (), names: Collection[str] = ()
+) -> list[AnyRule]:
     """Return the cases of `clauses` and those below them (2.6 has 2.6.3), and those of `names`.
 
     All are chosen if neither is given. A clause of core is its number alone; others have their

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from .harness import Case, Result, judge
+from .harness import Case, Result, Rule, judge
 from .progress import Silent, Watcher
 from .restart import BACK_S, RestartError, answers, answers_within, restart
 from .verdict import Options, Verdict
@@ -26,46 +27,33 @@ async def judge_all(
     run = _Running(options, watcher or Silent(), can_die=await answers(options))
     for at, each in enumerate(cases):
         if not await run.judge(each):
-            return [*run.results, *(_not_run(left, run.killer) for left in cases[at + 1 :])]
+            return [*run.results, *not_run(cases[at + 1 :], run.revival.killer)]
     return run.results
 
 
-def _not_run(case: Case, killer: str) -> Result:
+def not_run(rules: Iterable[Rule], killer: str) -> list[Result]:
+    """Return the results of what was not run, since the broker died in the case `killer`."""
     reason = f"the broker died in {killer}, and did not come back"
-    return Result(case, Verdict.NOT_RUN, 0.0, [], reason=reason)
+    return [Result(rule, Verdict.NOT_RUN, 0.0, [], reason=reason) for rule in rules]
 
 
-class _Running:
-    """The results so far, and the name of the last case in which the broker died."""
+class Revival:
+    """The returns of a broker that dies; `killer` is the name of the last case in which it died.
+
+    A broker that `can_die` answered before the first case.
+    """
 
     def __init__(self, options: Options, watcher: Watcher, *, can_die: bool) -> None:
-        self.results: Final[list[Result]] = []
         self.killer = ""
         self._can_die: Final = can_die
         self._options: Final = options
         self._watcher: Final = watcher
 
-    async def judge(self, case: Case) -> bool:
-        """Run a case and add its result; return whether the broker can be judged further.
-
-        A broker that cannot be reached died of the case before, which then failed.
-        """
-        result = await judge(case, self._options)
-        if result.is_unreachable and self.results and await self._is_dead():
-            self.results[-1] = _killing(self.results[-1])
-            if not await self._revived(self.results[-1]):
-                self.results.append(_not_run(case, self.killer))
-                return False
-            result = await judge(case, self._options)
-        is_alive = result.verdict is not Verdict.FAILED or not await self._is_dead()
-        self.results.append(result if is_alive else _killing(result))
-        self._watcher.judged(self.results[-1])
-        return is_alive or await self._revived(result)
-
-    async def _is_dead(self) -> bool:
+    async def is_dead(self) -> bool:
+        """Return whether a broker that answered does not any more."""
         return self._can_die and not await answers(self._options)
 
-    async def _revived(self, killer: Result) -> bool:
+    async def revived(self, killer: Result) -> bool:
         """Restart a dead broker, or wait for its supervisor; return whether it answers again."""
         self.killer = killer.case.name
         self._watcher.said(f"the broker died in {self.killer}")
@@ -87,7 +75,34 @@ class _Running:
         return True
 
 
-def _killing(result: Result) -> Result:
+class _Running:
+    """The results so far, and the returns of the broker."""
+
+    def __init__(self, options: Options, watcher: Watcher, *, can_die: bool) -> None:
+        self.results: Final[list[Result]] = []
+        self.revival: Final = Revival(options, watcher, can_die=can_die)
+        self._options: Final = options
+        self._watcher: Final = watcher
+
+    async def judge(self, case: Case) -> bool:
+        """Run a case and add its result; return whether the broker can be judged further.
+
+        A broker that cannot be reached died of the case before, which then failed.
+        """
+        result = await judge(case, self._options)
+        if result.is_unreachable and self.results and await self.revival.is_dead():
+            self.results[-1] = killing(self.results[-1])
+            if not await self.revival.revived(self.results[-1]):
+                self.results.extend(not_run([case], self.revival.killer))
+                return False
+            result = await judge(case, self._options)
+        is_alive = result.verdict is not Verdict.FAILED or not await self.revival.is_dead()
+        self.results.append(result if is_alive else killing(result))
+        self._watcher.judged(self.results[-1])
+        return is_alive or await self.revival.revived(result)
+
+
+def killing(result: Result) -> Result:
     """Return the result of a case in which the broker died: it failed, if not for other reasons."""
     if result.verdict is Verdict.FAILED:
         return replace(result, died=True)

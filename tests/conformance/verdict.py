@@ -52,13 +52,15 @@ class Kind(Enum):
     OPTION_MISSING: the user gave no option that the case needs. NOT_OFFERED: the broker refuses the
     feature, or does not offer it. DID_NOT_HAPPEN: the situation that the rule is about did not
     arise. IGNORED: the broker took what asks for a feature of JMS, and ignored it; no specification
-    forbids that, but applications of JMS notice.
+    forbids that, but applications of JMS notice. CLIENT: the client of the JMS suite breaks the
+    rule itself, whatever the broker does.
     """
 
     OPTION_MISSING = "option missing"
     NOT_OFFERED = "not offered"
     DID_NOT_HAPPEN = "did not happen"
     IGNORED = "ignored"
+    CLIENT = "client"
 
 
 class NotApplicable(Exception):  # noqa: N818 - as for Failed

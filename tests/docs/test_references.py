@@ -10,6 +10,7 @@ from config import (
     command_line_page,
     configuration_page,
     core_rules_page,
+    jms_rules_page,
     log_page,
     metrics_page,
     settings_texts,
@@ -62,6 +63,11 @@ def test_the_page_of_metrics_has_the_tables_that_the_code_makes() -> None:
 def test_the_lines_of_the_log_are_those_of_the_code() -> None:
     page = log_page.PAGE.read_text()
     assert log_page.page_text(page) == page, AGAIN
+
+
+def test_the_page_of_jms_rules_has_those_of_the_suite() -> None:
+    page = jms_rules_page.PAGE.read_text()
+    assert jms_rules_page.page_text(page) == page, AGAIN
 
 
 def test_the_page_of_core_rules_has_the_tables_of_the_harness() -> None:

@@ -1,0 +1,239 @@
+package jmsapi;
+
+import jakarta.jms.DeliveryMode;
+import jakarta.jms.Message;
+import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageProducer;
+import jakarta.jms.QueueBrowser;
+import jakarta.jms.Session;
+import java.util.List;
+
+/** Time-to-live and delivery delay (7.8, 7.9, 3.4.9, 3.4.13, 4.1.6). */
+final class LifetimeTests {
+    private static final long SHORT_MS = 60;
+    private static final long DELAY_MS = 250;
+
+    @Rule(clause = "3.4.9",
+            says = "JMSExpiration is the time of the send plus the time-to-live, for sender and receiver.")
+    void expirationIsComputedAtTheSend(Probe probe) throws Exception {
+        Session session = probe.session();
+        MessageProducer producer = session.createProducer(probe.queue(session));
+        Message message = session.createTextMessage("a");
+        long before = System.currentTimeMillis();
+        producer.send(message, DeliveryMode.PERSISTENT, 4, 60_000);
+        long after = System.currentTimeMillis();
+        long expiration = message.getJMSExpiration();
+        Check.that(expiration >= before + 60_000 && expiration <= after + 60_000,
+                "an expiration 60 s after the send", expiration - before + " ms after it");
+        Message received = Probe.expect(session.createConsumer(probe.queue(session)), "a");
+        Check.equal("JMSExpiration", expiration, received.getJMSExpiration());
+    }
+
+    @Rule(clause = "3.4.9",
+            says = "Without a time-to-live JMSExpiration is zero, and the message does not expire.")
+    void withoutTimeToLiveNothingExpires(Probe probe) throws Exception {
+        Session session = probe.session();
+        Message message = session.createTextMessage("a");
+        message.setJMSExpiration(1);
+        session.createProducer(probe.queue(session)).send(message);
+        Check.equal("JMSExpiration of the sender", 0L, message.getJMSExpiration());
+        Probe.waitUntilAfter(System.currentTimeMillis() + SHORT_MS);
+        Message received = Probe.expect(session.createConsumer(probe.queue(session)), "a");
+        Check.equal("JMSExpiration of the receiver", 0L, received.getJMSExpiration());
+    }
+
+    @Rule(clause = "7.8",
+            says = "A message whose time-to-live is over is delivered to no consumer of the queue, those after it are.")
+    void expiredMessageIsNotDelivered(Probe probe) throws Exception {
+        Session session = probe.session();
+        MessageProducer producer = session.createProducer(probe.queue(session));
+        Message message = session.createTextMessage("short-lived");
+        producer.send(message, DeliveryMode.PERSISTENT, 4, SHORT_MS);
+        producer.send(session.createTextMessage("a"));
+        Probe.waitUntilAfter(message.getJMSExpiration() + 20);
+        probe.left("a");
+    }
+
+    @Rule(clause = "7.8",
+            says = "A message of a topic expires in each of its subscriptions.")
+    void expiredMessageIsNotDeliveredToSubscribers(Probe probe) throws Exception {
+        Session session = probe.session();
+        MessageConsumer durable = session.createSharedDurableConsumer(probe.topic(session), probe.name());
+        durable.close();
+        MessageProducer producer = session.createProducer(probe.topic(session));
+        Message message = session.createTextMessage("short-lived");
+        producer.send(message, DeliveryMode.PERSISTENT, 4, SHORT_MS);
+        producer.send(session.createTextMessage("a"));
+        Probe.waitUntilAfter(message.getJMSExpiration() + 20);
+        durable = session.createSharedDurableConsumer(probe.topic(session), probe.name());
+        Check.equal("the messages of the subscription", List.of("a"), Probe.drain(durable));
+        durable.close();
+        session.unsubscribe(probe.name());
+    }
+
+    @Rule(clause = "7.8",
+            says = "The time-to-live runs from the send, also within a transaction.")
+    void timeToLiveRunsFromTheSend(Probe probe) throws Exception {
+        Session session = probe.session(Session.SESSION_TRANSACTED);
+        MessageProducer producer = session.createProducer(probe.queue(session));
+        Message message = session.createTextMessage("short-lived");
+        producer.send(message, DeliveryMode.PERSISTENT, 4, SHORT_MS);
+        producer.send(session.createTextMessage("a"));
+        Probe.waitUntilAfter(message.getJMSExpiration() + 20);
+        session.commit();
+        probe.left("a");
+    }
+
+    @Rule(clause = "7.8",
+            says = "A message that expires after it was given back is not delivered again.")
+    void rolledBackMessageMayExpire(Probe probe) throws Exception {
+        Session session = probe.session(Session.SESSION_TRANSACTED);
+        Session sending = probe.session();
+        Message message = sending.createTextMessage("short-lived");
+        sending.createProducer(probe.queue(sending)).send(message, DeliveryMode.PERSISTENT, 4, 400);
+        MessageConsumer consumer = session.createConsumer(probe.queue(session));
+        Probe.expect(consumer, "short-lived");
+        Probe.waitUntilAfter(message.getJMSExpiration() + 20);
+        session.rollback();
+        Check.nothing(consumer, "it has expired");
+        probe.left();
+    }
+
+    @Rule(clause = "7.8",
+            says = "A browser does not show a message that has expired.")
+    void browserShowsNoExpiredMessage(Probe probe) throws Exception {
+        Session session = probe.session();
+        MessageProducer producer = session.createProducer(probe.queue(session));
+        Message message = session.createTextMessage("short-lived");
+        producer.send(message, DeliveryMode.PERSISTENT, 4, SHORT_MS);
+        producer.send(session.createTextMessage("a"));
+        Probe.waitUntilAfter(message.getJMSExpiration() + 20);
+        try (QueueBrowser browser = session.createBrowser(probe.queue(session))) {
+            Check.equal("the messages shown", List.of("a"), Probe.browsed(browser));
+        }
+    }
+
+    @Rule(clause = "3.4.13",
+            says = "JMSDeliveryTime is the time of the send plus the delay, for sender and receiver.")
+    void deliveryTimeIsComputedAtTheSend(Probe probe) throws Exception {
+        Session session = probe.session();
+        MessageProducer producer = session.createProducer(probe.queue(session));
+        producer.setDeliveryDelay(DELAY_MS);
+        Message message = session.createTextMessage("a");
+        long before = System.currentTimeMillis();
+        producer.send(message);
+        long after = System.currentTimeMillis();
+        long due = message.getJMSDeliveryTime();
+        Check.that(due >= before + DELAY_MS && due <= after + DELAY_MS, "a delivery time " + DELAY_MS
+                + " ms after the send", due - before + " ms after it");
+        Message received = Probe.expect(session.createConsumer(probe.queue(session)), "a");
+        Check.equal("JMSDeliveryTime", due, received.getJMSDeliveryTime());
+    }
+
+    @Rule(clause = "3.4.13",
+            says = "Without a delay JMSDeliveryTime is the time of the send.")
+    void withoutDelayTheDeliveryTimeIsThatOfTheSend(Probe probe) throws Exception {
+        Session session = probe.session();
+        Message message = session.createTextMessage("a");
+        session.createProducer(probe.queue(session)).send(message);
+        Message received = Probe.expect(session.createConsumer(probe.queue(session)), "a");
+        Check.equal("JMSDeliveryTime", received.getJMSTimestamp(), received.getJMSDeliveryTime());
+    }
+
+    @Rule(clause = "7.9",
+            says = "A message is not delivered before its delivery time; then it is, also to a receive that waits.")
+    void delayedMessageIsNotEarly(Probe probe) throws Exception {
+        Session session = probe.session();
+        MessageProducer producer = session.createProducer(probe.queue(session));
+        MessageConsumer consumer = session.createConsumer(probe.queue(session));
+        producer.setDeliveryDelay(DELAY_MS);
+        Message message = session.createTextMessage("later");
+        producer.send(message);
+        Check.nothing(consumer, "its delivery time is not reached");
+        producer.setDeliveryDelay(0);
+        producer.send(session.createTextMessage("at once"));
+        Probe.expect(consumer, "at once");
+        Probe.expect(consumer, "later");
+        long now = System.currentTimeMillis();
+        Check.that(now >= message.getJMSDeliveryTime(), "no delivery before the delivery time",
+                message.getJMSDeliveryTime() - now + " ms early");
+    }
+
+    @Rule(clause = "7.9",
+            says = "Delayed messages arrive in the order of their delivery times.")
+    void delayedMessagesComeInOrderOfTheirTimes(Probe probe) throws Exception {
+        Session session = probe.session();
+        MessageProducer producer = session.createProducer(probe.queue(session));
+        for (long delay : new long[] {300, 100, 200}) {
+            producer.setDeliveryDelay(delay);
+            producer.send(session.createTextMessage("after " + delay));
+        }
+        Probe.expect(session.createConsumer(probe.queue(session)), "after 100", "after 200", "after 300");
+    }
+
+    @Rule(clause = "7.9",
+            says = "A delayed message of a topic reaches the subscriptions that existed when it was sent, and no others.")
+    void delayedMessageMeetsTheSubscribersOfItsSend(Probe probe) throws Exception {
+        Session session = probe.session();
+        MessageConsumer early = session.createConsumer(probe.topic(session));
+        MessageProducer producer = session.createProducer(probe.topic(session));
+        producer.setDeliveryDelay(DELAY_MS);
+        producer.send(session.createTextMessage("later"));
+        MessageConsumer late = session.createConsumer(probe.topic(session));
+        Probe.expect(early, "later");
+        Check.nothing(late, "it subscribed after the send");
+    }
+
+    @Rule(clause = "7.9",
+            says = "The delay of a message sent in a transaction runs from the send, and it appears after the commit.")
+    void delayWithinATransaction(Probe probe) throws Exception {
+        Session session = probe.session(Session.SESSION_TRANSACTED);
+        Session reader = probe.session();
+        MessageConsumer consumer = reader.createConsumer(probe.queue(reader));
+        MessageProducer producer = session.createProducer(probe.queue(session));
+        producer.setDeliveryDelay(DELAY_MS);
+        Message message = session.createTextMessage("rolled back");
+        producer.send(message);
+        session.rollback();
+        message = session.createTextMessage("committed");
+        producer.send(message);
+        Probe.waitUntilAfter(message.getJMSDeliveryTime() + 20);
+        Check.nothing(consumer, "the transaction is not committed");
+        session.commit();
+        Probe.expect(consumer, "committed");
+        Check.nothing(consumer, "the other was rolled back");
+    }
+
+    @Rule(clause = "4.1.6",
+            says = "A browser shows no message before its delivery time.")
+    void browserShowsNoDelayedMessage(Probe probe) throws Exception {
+        Session session = probe.session();
+        MessageProducer producer = session.createProducer(probe.queue(session));
+        producer.send(session.createTextMessage("at once"));
+        producer.setDeliveryDelay(DELAY_MS);
+        Message later = session.createTextMessage("later");
+        producer.send(later);
+        try (QueueBrowser browser = session.createBrowser(probe.queue(session))) {
+            Check.equal("the messages shown", List.of("at once"), Probe.browsed(browser));
+        }
+        Probe.waitUntilAfter(later.getJMSDeliveryTime() + 100);
+        try (QueueBrowser browser = session.createBrowser(probe.queue(session))) {
+            Check.equal("the messages shown later", List.of("at once", "later"), Probe.browsed(browser));
+        }
+    }
+
+    @Rule(clause = "7.8",
+            says = "A message that expires before its delivery time is never delivered.")
+    void delayedMessageMayExpireFirst(Probe probe) throws Exception {
+        Session session = probe.session();
+        MessageProducer producer = session.createProducer(probe.queue(session));
+        producer.setDeliveryDelay(DELAY_MS);
+        producer.setTimeToLive(SHORT_MS);
+        producer.send(session.createTextMessage("never"));
+        producer.setTimeToLive(0);
+        producer.send(session.createTextMessage("later"));
+        MessageConsumer consumer = session.createConsumer(probe.queue(session));
+        Probe.expect(consumer, "later");
+        Check.nothing(consumer, "it has expired");
+    }
+}
