@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance import running
-from tests.conformance.asked import Asked, CannotRun, options_of
+from tests.conformance.asked import Asked, CannotRun, options_of, tls_files
 from tests.conformance.command import run
 from tests.conformance.harness import Result, all_cases
 from tests.conformance.jms_api.catalogue import SOURCES, JmsRule, jms_rules
@@ -19,9 +19,11 @@ from tests.conformance.jms_api.java_suite import java_command
 from tests.conformance.jms_api.runner import JmsRun, judge_jms, result_of, variables
 from tests.conformance.report import in_text
 from tests.conformance.report_file import read_json
+from tests.conformance.test_over_websocket import WebBroker
 from tests.conformance.verdict import Kind, Options, Verdict
 from tests.interop.broker_process import PASSWORD, USER, BrokerProcess
 from tests.interop.conftest import not_available
+from tests.interop.secured_broker import SecuredBroker
 
 RULES = {rule.name: rule for rule in jms_rules()}
 
@@ -33,11 +35,14 @@ def need_java() -> None:
             not_available(f"{tool} is not installed: no test of the suite in Java")
 
 
+def rules_of(*names: str) -> list[JmsRule]:
+    return [RULES[name] for name in names]
+
+
 def judged(asked: Asked, names: list[str]) -> dict[str, Result]:
     """Run the rules of these names; return their results by name."""
-    rules = [RULES[name] for name in names]
     suite = JmsRun(java_command(None))
-    found = asyncio.run(judge_jms(rules, options_of(asked), suite))
+    found = asyncio.run(judge_jms(rules_of(*names), options_of(asked), suite))
     return {result.case.name: result for result in found}
 
 
@@ -158,6 +163,38 @@ def test_a_run_on_the_command_line(
     assert PASSWORD not in file.read_text()
 
 
+REACHED = ["client_id_is_free_after_close", "messages_arrive_in_their_order"]
+
+
+def all_pass(asked: Asked) -> None:
+    """Run some rules as the command does, with its files for TLS; each must pass."""
+    ca, cert, key = tls_files(asked)
+    suite = JmsRun(java_command(None), ca=ca, cert=cert, key=key)
+    found = asyncio.run(judge_jms(rules_of(*REACHED), options_of(asked), suite))
+    for result in found:
+        assert result.verdict is Verdict.PASSED, in_text(result, frames=True)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("SEC-01", "SEC-02")
+def test_a_certificate_logs_in_over_tls(secured_broker: SecuredBroker) -> None:
+    need_java()
+    own, key = Path(secured_broker.file("shop.pem")), Path(secured_broker.file("shop.key"))
+    url = secured_broker.tls_url(listener="demanding")
+    all_pass(Asked(url, ca=Path(secured_broker.file("ca.pem")), cert=own, key=key))
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("SEC-06")
+def test_websocket_within_tls(tmp_path: Path) -> None:
+    need_java()
+    broker = WebBroker(tmp_path)
+    try:
+        all_pass(Asked(broker.listeners["web-tls"], ca=broker.ca))
+    finally:
+        broker.stop()
+
+
 LINE: dict[str, object] = {
     "name": "unselectedMessagesStay",
     "clause": "4.1.2",
@@ -267,10 +304,6 @@ def test_what_is_built_is_used_again(tools: Path, tmp_path: Path) -> None:
     put(tools, "mvn", f'echo fetched >> {tmp_path}/calls; echo {tools}/java > "${{6#*=}}"')
     assert java_command(None) == java_command(None)
     assert (tmp_path / "calls").read_text() == "fetched\ncompiled\n"
-
-
-def rules_of(*names: str) -> list[JmsRule]:
-    return [RULES[name] for name in names]
 
 
 def test_a_jvm_that_ends_early_fails_the_rest(tools: Path, open_broker: BrokerProcess) -> None:

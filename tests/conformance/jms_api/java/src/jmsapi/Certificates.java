@@ -104,7 +104,10 @@ final class Certificates {
 
     /** Return a value of DER: its kind, its length, its content. */
     private static byte[] der(int kind, byte[] content) {
-        byte[] head = {(byte) kind, (byte) 0x82, (byte) (content.length >> 8), (byte) content.length};
+        int length = content.length;
+        byte[] head = length < 0x80 ? new byte[] {(byte) kind, (byte) length}
+                : length < 0x100 ? new byte[] {(byte) kind, (byte) 0x81, (byte) length}
+                : new byte[] {(byte) kind, (byte) 0x82, (byte) (length >> 8), (byte) length};
         return joined(head, content);
     }
 

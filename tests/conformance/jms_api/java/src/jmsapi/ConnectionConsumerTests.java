@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 
 /** Connection consumers, which are optional (11.2). */
 final class ConnectionConsumerTests {
@@ -21,32 +22,45 @@ final class ConnectionConsumerTests {
     }
 
     /** A pool of one session, whose listener puts texts into `heard`. */
-    private static ServerSessionPool pool(Probe probe, Connection connection, BlockingQueue<String> heard)
-            throws JMSException {
-        Session session = connection.createSession();
-        session.setMessageListener(message -> probe.within(() -> heard.add(Probe.text(message))));
-        BlockingQueue<ServerSession> idle = new LinkedBlockingQueue<>();
-        idle.add(new ServerSession() {
-            @Override
-            public Session getSession() {
-                return session;
-            }
+    private static final class Pool implements ServerSessionPool, ServerSession {
+        private final Probe probe;
+        private final Session session;
+        private final BlockingQueue<ServerSession> idle = new LinkedBlockingQueue<>();
 
-            @Override
-            public void start() {
-                probe.start(() -> {
-                    session.run();
-                    idle.add(this);
-                });
-            }
-        });
-        return () -> {
+        Pool(Probe probe, Connection connection, BlockingQueue<String> heard) throws JMSException {
+            this.probe = probe;
+            session = connection.createSession();
+            session.setMessageListener(message -> probe.within(() -> heard.add(Probe.text(message))));
+            idle.add(this);
+        }
+
+        @Override
+        public ServerSession getServerSession() throws JMSException {
             try {
                 return idle.take();
             } catch (InterruptedException stopped) {
                 throw new JMSException("the pool was interrupted");
             }
-        };
+        }
+
+        @Override
+        public Session getSession() {
+            return session;
+        }
+
+        @Override
+        public void start() {
+            probe.start(() -> {
+                session.run();
+                idle.add(this);
+            });
+        }
+
+        /** Return once the session has done its work, so that its messages are acknowledged. */
+        void awaitIdle() throws InterruptedException {
+            Check.that(idle.poll(Probe.SOON_MS, TimeUnit.MILLISECONDS) != null, "a session that returns to its pool",
+                    "it still works");
+        }
     }
 
     private static ConnectionConsumer create(Creator creator, ServerSessionPool pool) throws JMSException {
@@ -63,12 +77,14 @@ final class ConnectionConsumerTests {
         Connection connection = probe.connect();
         BlockingQueue<String> heard = new LinkedBlockingQueue<>();
         Session naming = connection.createSession();
+        Pool sessions = new Pool(probe, connection, heard);
         ConnectionConsumer consumer = create(pool -> connection.createConnectionConsumer(
-                probe.queue(naming), null, pool, 1), pool(probe, connection, heard));
+                probe.queue(naming), null, pool, 1), sessions);
         probe.fill("a", "b", "c");
         for (String text : new String[] {"a", "b", "c"}) {
             Check.equal("the text", text, Probe.heard(heard));
         }
+        sessions.awaitIdle();
         consumer.close();
         connection.close();
         probe.left();
@@ -80,11 +96,12 @@ final class ConnectionConsumerTests {
         Connection connection = probe.connect();
         BlockingQueue<String> heard = new LinkedBlockingQueue<>();
         Session naming = connection.createSession();
-        create(pool -> connection.createConnectionConsumer(probe.queue(naming), "size > 4", pool, 5),
-                pool(probe, connection, heard));
+        Pool sessions = new Pool(probe, connection, heard);
+        create(pool -> connection.createConnectionConsumer(probe.queue(naming), "size > 4", pool, 5), sessions);
         QueueTests.sendSizes(probe, 1, 5, 2, 6);
         Check.equal("the text", "size 5", Probe.heard(heard));
         Check.equal("the text", "size 6", Probe.heard(heard));
+        sessions.awaitIdle();
         connection.close();
         probe.left("size 1", "size 2");
     }
@@ -105,7 +122,7 @@ final class ConnectionConsumerTests {
         List<ConnectionConsumer> consumers = new ArrayList<>();
         for (Creator creator : creators) {
             BlockingQueue<String> heard = new LinkedBlockingQueue<>();
-            consumers.add(create(creator, pool(probe, connection, heard)));
+            consumers.add(create(creator, new Pool(probe, connection, heard)));
             all.add(heard);
         }
         probe.publish("a");
@@ -126,7 +143,7 @@ final class ConnectionConsumerTests {
         BlockingQueue<String> heard = new LinkedBlockingQueue<>();
         Session naming = connection.createSession();
         ConnectionConsumer consumer = create(pool -> connection.createConnectionConsumer(
-                probe.queue(naming), null, pool, 1), pool(probe, connection, heard));
+                probe.queue(naming), null, pool, 1), new Pool(probe, connection, heard));
         probe.fill("a");
         Probe.quiet(heard, "the connection is not started");
         connection.start();

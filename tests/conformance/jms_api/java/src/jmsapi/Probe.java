@@ -124,8 +124,9 @@ final class Probe {
 
     /** Return a factory for another address of the broker, which a relay has. */
     static JmsConnectionFactory factoryAt(String url, String... options) {
-        StringBuilder full = new StringBuilder(url).append("?amqp.traceFrames=true&amqp.drainTimeout=");
-        full.append(CLIENT_PATIENCE_MS);
+        // the client would hide that a broker delivers expired messages
+        StringBuilder full = new StringBuilder(url).append("?amqp.traceFrames=true&jms.localMessageExpiry=false");
+        full.append("&amqp.drainTimeout=").append(CLIENT_PATIENCE_MS);
         for (String kind : List.of("connect", "request", "send", "close")) {
             full.append("&jms.").append(kind).append("Timeout=").append(CLIENT_PATIENCE_MS);
         }
