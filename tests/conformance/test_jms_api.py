@@ -21,7 +21,7 @@ from tests.conformance.report import in_text
 from tests.conformance.report_file import read_json
 from tests.conformance.test_over_websocket import WebBroker
 from tests.conformance.verdict import Kind, Options, Verdict
-from tests.interop.broker_process import PASSWORD, USER, BrokerProcess
+from tests.interop.broker_process import PASSWORD, ROOT, USER, BrokerProcess
 from tests.interop.conftest import not_available
 from tests.interop.secured_broker import SecuredBroker
 
@@ -90,6 +90,18 @@ def test_every_test_is_in_the_catalogue() -> None:
 def test_every_class_is_run() -> None:
     listed = set(re.findall(r"(\w+)\.class\b", (SOURCES / "Main.java").read_text()))
     assert listed >= {file.stem for file in SOURCES.glob("*Tests.java")}
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("docs/conformance.md", "(conformance/jms-api.md)) | {} |"),
+        ("docs/conformance/jms-api.md", "\n{} cases: "),
+        ("CHANGELOG.md", "[{} rules of JMS]"),
+    ],
+)
+def test_documents_know_their_number(page: str, words: str) -> None:
+    assert words.format(len(jms_rules())) in (ROOT / page).read_text()
 
 
 def test_names_are_those_of_one_case_each() -> None:

@@ -1,5 +1,7 @@
 package jmsapi;
 
+import jakarta.jms.JMSException;
+import jakarta.jms.JMSRuntimeException;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
@@ -70,6 +72,7 @@ public final class Main {
         } catch (InterruptedException stopped) {
             problem = stopped;
         }
+        problem = unlessUnsupported(problem);
         long milliseconds = (System.nanoTime() - start) / 1_000_000;
         List<String> log = FrameLog.taken();
         probe.closeAll();
@@ -88,6 +91,15 @@ public final class Main {
         } catch (ReflectiveOperationException | RuntimeException | Error failure) {
             thrown.add(failure);
         }
+    }
+
+    /** Return the problem; one of a feature that the broker does not offer becomes "not applicable". */
+    private static Throwable unlessUnsupported(Throwable problem) {
+        String message = problem instanceof JMSException || problem instanceof JMSRuntimeException
+                ? String.valueOf(problem.getMessage()) : "";
+        int start = message.indexOf("does not support");
+        return start < 0 ? problem
+                : new NotApplicable(NotApplicable.Kind.NOT_OFFERED, "the broker " + message.substring(start));
     }
 
     private static Throwable unfinished(Thread thread) {

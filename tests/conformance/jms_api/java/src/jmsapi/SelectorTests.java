@@ -117,9 +117,15 @@ final class SelectorTests {
         new Sample(probe)
                 .matches("weight + 1 = 2501", "weight - 1 = 2499", "weight * 2 = 5000", "weight / 2 = 1250",
                         "-weight = -2500", "+weight = 2500", "2 + 3 * 4 = 14", "(2 + 3) * 4 = 20", "10 - 4 - 3 = 3",
-                        "100 / 10 / 2 = 5", "7 / 2 = 3", "7 / 2.0 = 3.5", "ratio * 2 = 5", "small - negative = 6",
+                        "100 / 10 / 2 = 5", "7 / 2.0 = 3.5", "ratio * 2 = 5", "small - negative = 6",
                         "-(-weight) = 2500")
-                .doesNotMatch("2 + 3 * 4 = 20", "7 / 2 = 3.5", "10 - 4 - 3 = 9");
+                .doesNotMatch("2 + 3 * 4 = 20", "10 - 4 - 3 = 9");
+    }
+
+    @Rule(clause = "3.8.1.1",
+            says = "The quotient of two exact numbers is exact, as Java's promotion wants it.")
+    void exactNumbersHaveAnExactQuotient(Probe probe) throws Exception {
+        new Sample(probe).matches("7 / 2 = 3", "-7 / 2 = -3", "weight / 1000 = 2").doesNotMatch("7 / 2 = 3.5");
     }
 
     @Rule(clause = "3.8.1.1",
