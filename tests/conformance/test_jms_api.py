@@ -332,25 +332,19 @@ def test_a_jvm_that_ends_early_fails_the_rest(tools: Path, open_broker: BrokerPr
 
 
 def test_a_dead_broker_ends_the_run(
-    tools: Path, unused_port: int, monkeypatch: pytest.MonkeyPatch
+    tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first failure is of the rule in which it died, and the others are not run."""
     monkeypatch.setattr(running, "BACK_S", 0.2)
+    broker = BrokerProcess(tmp_path)
     put(tools, "javac", '/bin/mkdir "${8}"')
-    put(tools, "java", "exit 1")
+    put(tools, "java", f"kill -9 {broker.pid}; exit 1")
     rules = rules_of("unselected_messages_stay", "queue_holds_messages")
-    options = options_of(Asked(f"amqp://127.0.0.1:{unused_port}", timeout=0.2))
-    found = asyncio.run(judge_jms(rules, options, JmsRun(java_command("client/*"))))
+    suite = JmsRun(java_command("client/*"))
+    found = asyncio.run(judge_jms(rules, options_of(Asked(broker.url, timeout=0.5)), suite))
     assert [result.verdict for result in found] == [Verdict.FAILED, Verdict.NOT_RUN]
     assert found[0].died
-
-
-@pytest.fixture
-def unused_port(tmp_path: Path) -> int:
-    """The port of a broker that has stopped."""
-    broker = BrokerProcess(tmp_path)
-    broker.stop()
-    return options_of(Asked(broker.url)).port
+    broker.wait()
 
 
 def test_the_environment_of_the_user_does_not_reach_the_suite(

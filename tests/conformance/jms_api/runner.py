@@ -56,14 +56,14 @@ async def judge_jms(
     If the broker dies and does not come back, the remaining rules are "not run".
     """
     watching = watcher or Silent()
-    revival = Revival(options, watching)
+    revival = Revival(options, watching, can_die=await answers(options))
     found: dict[str, Result] = {}
     left = rules
     while left:
         killer: Result | None = None
         async with _results(left, options, run) as results:
             async for result in results:
-                is_alive = result.verdict is not Verdict.FAILED or await answers(options)
+                is_alive = result.verdict is not Verdict.FAILED or not await revival.is_dead()
                 judged = result if is_alive else killing(result)
                 found[judged.case.name] = judged
                 watching.judged(judged)
