@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 from broker import __version__
 from config.conformance_wheel import CARRIED, CODEC, HARNESS, build_wheel, carried
 from tests.conformance.harness import all_cases
+from tests.conformance.jms_api.catalogue import SOURCES
 from tests.interop.broker_process import PASSWORD, ROOT, USER, BrokerProcess
 from tests.interop.empty_environment import EmptyEnvironment
 
@@ -98,6 +99,7 @@ def test_the_wheel_has_one_package(wheel: Path) -> None:
     }
     held = {name.removeprefix("amqp_conformance/") for name in names}
     assert {f"codec/{name}.py" for name in CODEC} | {"report_page.css", "report_page.js"} <= held
+    assert {f"jms_api/java/src/jmsapi/{file.name}" for file in SOURCES.glob("*.java")} <= held
     assert not [name for name in held if "test_" in name or "conftest" in name]
 
 

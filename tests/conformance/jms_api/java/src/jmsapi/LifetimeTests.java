@@ -7,7 +7,9 @@ import jakarta.jms.MessageProducer;
 import jakarta.jms.QueueBrowser;
 import jakarta.jms.Session;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 
 /** Time-to-live and delivery delay (7.8, 7.9, 3.4.9, 3.4.13, 4.1.6). */
 final class LifetimeTests {
@@ -90,9 +92,9 @@ final class LifetimeTests {
     void rolledBackMessageMayExpire(Probe probe) throws Exception {
         Session session = probe.session(Session.SESSION_TRANSACTED);
         Session sending = probe.session();
-        Message message = sending.createTextMessage("short-lived");
-        sending.createProducer(probe.queue(sending)).send(message, DeliveryMode.PERSISTENT, 4, 400);
         MessageConsumer consumer = session.createConsumer(probe.queue(session));
+        Message message = sending.createTextMessage("short-lived");
+        sending.createProducer(probe.queue(sending)).send(message, DeliveryMode.PERSISTENT, 4, 1_000);
         Probe.expect(consumer, "short-lived");
         Probe.waitUntilAfter(message.getJMSExpiration() + 20);
         session.rollback();
@@ -154,14 +156,23 @@ final class LifetimeTests {
         producer.setDeliveryDelay(DELAY_MS);
         Message message = session.createTextMessage("later");
         producer.send(message);
-        Check.nothing(consumer, "its delivery time is not reached");
+        Message early = consumer.receiveNoWait();
+        Message received = early == null ? Probe.next(consumer) : early;
+        long before = message.getJMSDeliveryTime() - System.currentTimeMillis();
+        Check.equal("the text", "later", Probe.text(received));
+        Check.that(before <= 0, "no delivery before the delivery time", before + " ms early");
+    }
+
+    @Rule(clause = "6.2.9.2",
+            says = "A message without a delay is delivered before one that was sent earlier with a delay.")
+    void delayedMessageDoesNotHoldUpOthers(Probe probe) throws Exception {
+        Session session = probe.session();
+        MessageProducer producer = session.createProducer(probe.queue(session));
+        producer.setDeliveryDelay(4 * DELAY_MS);
+        producer.send(session.createTextMessage("later"));
         producer.setDeliveryDelay(0);
         producer.send(session.createTextMessage("at once"));
-        Probe.expect(consumer, "at once");
-        Probe.expect(consumer, "later");
-        long now = System.currentTimeMillis();
-        Check.that(now >= message.getJMSDeliveryTime(), "no delivery before the delivery time",
-                message.getJMSDeliveryTime() - now + " ms early");
+        Probe.expect(session.createConsumer(probe.queue(session)), "at once", "later");
     }
 
     @Rule(clause = "7.9",
@@ -169,11 +180,15 @@ final class LifetimeTests {
     void delayedMessagesComeInOrderOfTheirTimes(Probe probe) throws Exception {
         Session session = probe.session();
         MessageProducer producer = session.createProducer(probe.queue(session));
+        Map<Long, String> due = new TreeMap<>();
         for (long delay : new long[] {300, 100, 200}) {
             producer.setDeliveryDelay(delay);
-            producer.send(session.createTextMessage("after " + delay));
+            Message message = session.createTextMessage("after " + delay);
+            producer.send(message);
+            due.put(message.getJMSDeliveryTime(), Probe.text(message));
         }
-        Probe.expect(session.createConsumer(probe.queue(session)), "after 100", "after 200", "after 300");
+        // on a slow machine a later send may have made its message due later
+        Probe.expect(session.createConsumer(probe.queue(session)), due.values().toArray(new String[0]));
     }
 
     @Rule(clause = "7.9",
@@ -218,10 +233,12 @@ final class LifetimeTests {
         producer.setDeliveryDelay(DELAY_MS);
         Message later = session.createTextMessage("later");
         producer.send(later);
+        Set<String> shown;
         try (QueueBrowser browser = session.createBrowser(probe.queue(session))) {
-            Check.equal("the messages shown", List.of("at once"), Probe.browsed(browser));
+            shown = Set.copyOf(Probe.browsed(browser));
         }
-        Set<String> shown = Set.of();
+        boolean isDue = System.currentTimeMillis() >= later.getJMSDeliveryTime();
+        Check.that(isDue || shown.equals(Set.of("at once")), "the message without a delay alone", shown);
         long end = System.currentTimeMillis() + Probe.SOON_MS;
         while (shown.size() < 2 && System.currentTimeMillis() < end) {
             try (QueueBrowser browser = session.createBrowser(probe.queue(session))) {
@@ -229,7 +246,7 @@ final class LifetimeTests {
             }
         }
         Check.equal("the messages shown later", Set.of("at once", "later"), shown);
-        Check.that(System.currentTimeMillis() >= later.getJMSDeliveryTime(), "no message before its time", "one");
+        Check.that(System.currentTimeMillis() >= later.getJMSDeliveryTime(), "no message before its time", shown);
     }
 
     @Rule(clause = "7.8",
