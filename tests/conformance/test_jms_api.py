@@ -21,6 +21,7 @@ from tests.conformance.report import in_text
 from tests.conformance.report_file import read_json
 from tests.conformance.test_over_websocket import WebBroker
 from tests.conformance.verdict import Kind, Options, Verdict
+from tests.harness_mutants.null_broker import null_broker
 from tests.interop.broker_process import PASSWORD, ROOT, USER, BrokerProcess
 from tests.interop.conftest import not_available
 from tests.interop.secured_broker import SecuredBroker
@@ -144,6 +145,34 @@ def test_a_broken_broker_is_found_out(tmp_path: Path) -> None:
         assert result.expected, name
         assert result.got, name
         assert any("Attach" in line for line in result.conversation), name
+
+
+UNSHOWN = [
+    "browser_of_an_empty_queue",
+    "comparisons_with_null_are_unknown",
+    "completions_keep_the_order_of_sends",
+    "deleted_temporary_destination_takes_nothing",
+    "session_close_ends_subscriptions",
+    "temporary_destination_ends_with_its_connection",
+    "topic_without_subscriptions_takes_messages",
+    "try_with_resources_closes_the_context",
+    "unlike_types_do_not_compare",
+]
+"""Rules that something does not happen: each test shows first that it would be noticed."""
+
+
+@pytest.mark.slow
+def test_a_broker_that_delivers_nothing_keeps_no_rule() -> None:
+    need_java()
+    suite = JmsRun(java_command(None))
+
+    async def found() -> list[Result]:
+        async with null_broker() as port:
+            options = Options("127.0.0.1", port, timeout_s=0.2)
+            return await judge_jms(rules_of(*UNSHOWN), options, suite)
+
+    passed = [each.case.name for each in asyncio.run(found()) if each.verdict is Verdict.PASSED]
+    assert passed == []
 
 
 # ---- a run ------------------------------------------------------------------------------

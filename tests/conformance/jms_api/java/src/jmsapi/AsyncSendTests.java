@@ -103,6 +103,8 @@ final class AsyncSendTests {
             Check.equal("the exception", null, completion.failure);
             Check.equal("the text", "m" + place, Probe.text(completion.message));
         }
+        MessageConsumer consumer = session.createConsumer(probe.queue(session));
+        Check.equal("the number of messages sent", 100, Probe.drain(consumer).size());
     }
 
     @Rule(clause = "7.3.8",

@@ -403,10 +403,12 @@ final class ContextTests {
     void tryWithResourcesClosesTheContext(Probe probe) throws Exception {
         JMSContext context = probe.context(JMSContext.SESSION_TRANSACTED);
         try (context) {
+            context.createProducer().send(queue(probe, context), "committed");
+            context.commit();
             context.createProducer().send(queue(probe, context), "rolled back");
         }
         Check.raises(IllegalStateRuntimeException.class, "commit()", context::commit);
-        probe.left();
+        probe.left("committed");
     }
 
     @Rule(clause = "6.1.6",

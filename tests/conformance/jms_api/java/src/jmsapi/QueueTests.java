@@ -139,6 +139,8 @@ final class QueueTests {
         var messages = browser.getEnumeration();
         Check.equal("hasMoreElements()", false, messages.hasMoreElements());
         Check.raises(NoSuchElementException.class, "nextElement()", messages::nextElement);
+        probe.fill("a");
+        Check.equal("the messages shown later", List.of("a"), Probe.browsed(browser));
     }
 
     @Rule(clause = "4.1.6",

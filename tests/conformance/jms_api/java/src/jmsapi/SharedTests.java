@@ -190,14 +190,16 @@ final class SharedTests {
         Session session = probe.session();
         MessageConsumer consumer = session.createSharedDurableConsumer(probe.topic(session), probe.name());
         Session other = probe.session();
+        probe.publish("a");
+        Probe.expect(consumer, "a");
         try {
             other.unsubscribe(probe.name());
             throw new NotApplicable(NotApplicable.Kind.IGNORED, "a subscription in use is deleted");
         } catch (JMSException refused) {
             FrameLog.add("refused: " + refused);
         }
-        probe.publish("a");
-        Probe.expect(consumer, "a");
+        probe.publish("b");
+        Probe.expect(consumer, "b");
         consumer.close();
         other.unsubscribe(probe.name());
         Check.raises(JMSException.class, "unsubscribe() again", () -> session.unsubscribe(probe.name()));

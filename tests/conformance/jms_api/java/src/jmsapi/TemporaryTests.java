@@ -96,6 +96,10 @@ final class TemporaryTests {
         TemporaryTopic topic = session.createTemporaryTopic();
         Session other = probe.session();
         MessageProducer producer = other.createProducer(queue);
+        MessageConsumer consumer = session.createConsumer(queue);
+        producer.send(other.createTextMessage("before"));
+        Probe.expect(consumer, "before");
+        consumer.close();
         queue.delete();
         topic.delete();
         for (Destination deleted : new Destination[] {queue, topic}) {
@@ -112,7 +116,9 @@ final class TemporaryTests {
         Session session = connection.createSession();
         TemporaryQueue queue = session.createTemporaryQueue();
         Session other = probe.session();
+        MessageConsumer consumer = session.createConsumer(queue);
         Probe.send(other, queue, "a");
+        Probe.expect(consumer, "a");
         connection.close();
         Check.raises(JMSException.class, "send() after the close", () -> Probe.send(other, queue, "b"));
     }

@@ -111,7 +111,10 @@ final class TopicTests {
     void topicWithoutSubscriptionsTakesMessages(Probe probe) throws Exception {
         probe.publish("a", "b");
         Session session = probe.session();
-        Check.nothing(session.createConsumer(probe.topic(session)), "it was published before");
+        MessageConsumer late = session.createConsumer(probe.topic(session));
+        Check.nothing(late, "it was published before");
+        probe.publish("c");
+        Probe.expect(late, "c");
     }
 
     @Rule(clause = "4.2.2",
@@ -162,6 +165,9 @@ final class TopicTests {
         Check.raises(IllegalStateException.class, "receive()", () -> subscriber.receive(1));
         probe.publish("a");
         Session again = connection.createSession();
-        Check.nothing(again.createConsumer(probe.topic(again)), "it was published before");
+        MessageConsumer late = again.createConsumer(probe.topic(again));
+        Check.nothing(late, "it was published before");
+        probe.publish("b");
+        Probe.expect(late, "b");
     }
 }
