@@ -152,8 +152,7 @@ class IncomingLink(Link):
                 settled = transfer.settled == 1
                 if self.settles_second and not settled and transfer.rcv_settle_mode != RCV_FIRST:
                     self.session.await_settlement(transfer.delivery_id, self)
-                    if self.kept is not None and transfer.state_at < 0:
-                        self._keep(self.kept, transfer.delivery_id, transfer.tag(data))
+                    self._keep(transfer, data)
                 if transfer.state_at < 0:
                     owner.delivered(transfer.delivery_id, data, at, end, settled)
                 else:
@@ -289,8 +288,8 @@ class IncomingLink(Link):
         self._drop_partial()
         if partial.settles_second and not partial.settled:
             self.session.await_settlement(partial.delivery_id, self)
-            if self.kept is not None and partial.txn_id is None:
-                self._keep(self.kept, partial.delivery_id, self._tag)
+            if partial.txn_id is None:
+                self._keep_tag(partial.delivery_id, self._tag)
         if intake is not None:
             intake.complete(partial.delivery_id, settled=partial.settled, txn_id=partial.txn_id)
         else:
@@ -354,13 +353,18 @@ class IncomingLink(Link):
             return self._tag
         return self.session.connection.current_tag()
 
-    def _keep(self, kept: ReceivedOutcomes, delivery_id: i64, tag: bytes | None) -> None:
+    def _keep(self, transfer: Transfer, data: bytes) -> None:
+        """Keep a delivery like `_keep_tag`, unless a transaction has it: that ends with all."""
+        if self.kept is not None and transfer.state_at < 0:
+            self._keep_tag(transfer.delivery_id, transfer.tag(data))
+
+    def _keep_tag(self, delivery_id: i64, tag: bytes | None) -> None:
         """Keep a delivery beyond the link until its sender settles it; LinkFault for a tag in use.
 
-        Not for one that is sent in a transaction, which ends with the connection.
+        No effect if the target does not outlive the link.
         """
-        if tag is not None:
-            kept.arrived(tag)
+        if self.kept is not None and tag is not None:
+            self.kept.arrived(tag)
             self._kept_tags[int(delivery_id)] = tag
 
     def settled_by_sender(self, delivery_id: i64) -> None:
