@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.requirement("PIP-66")
 
 PICTURE: Final = "spark-report"
+A4_PX: Final = 718
+"""Pixels of CSS between the margins of a page of A4, 1 cm wide each."""
+
 SERIOUS: Final = ("serious", "critical")
 
 
@@ -92,6 +95,9 @@ def test_the_printed_page_is_light_and_has_all_charts(
 ) -> None:
     page, errors = opened(chromium, report, "dark")
     page.emulate_media(media="print")
+    page.set_viewport_size({"width": A4_PX, "height": 1000})
+    wide = "[...document.querySelectorAll('main *')].filter(e => e.scrollWidth > innerWidth).length"
+    assert page.evaluate(wide) == 0, "no table is cut off at the edge of the paper"
     colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert colour == "rgb(255, 255, 255)"
     assert page.locator("figure").count() == 4
