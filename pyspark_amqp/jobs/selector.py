@@ -19,7 +19,7 @@ from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 
 from broker.jms.identifiers import RESERVED, first_wrong
-from pyspark_amqp.engines.engine import literal
+from pyspark_amqp.engines.engine import PLAIN, literal
 
 GRAMMAR: Final = "routing/selector/grammar.lark"
 """The broker's own grammar, read as data: no code of `broker.routing` is needed here."""
@@ -108,6 +108,8 @@ class Value:
 
 def _quoted(text: str) -> str:
     """Return a text as both engines read it, whatever its characters are."""
+    if PLAIN.fullmatch(text):
+        return literal(text)
     return f"url_decode('{quote(text, safe='')}')"
 
 
