@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from pyspark import StorageLevel
 
+from pyspark_amqp.engines.engine import PLAIN, literal
 from pyspark_amqp.rows.columns import ddl_of
 from pyspark_amqp.spark import utc
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 STAGED_ORDER: Final = "SELECT * FROM {messages} ORDER BY {order}"
 SENT_ORDER: Final = "SELECT /*+ COALESCE(1) */ * FROM {messages} SORT BY {order}"
+
+INLINE_MAX: Final = 1000
+"""Maximum rows of a table that is written into a statement."""
 
 NUMBERS: Final = count(1)
 """Numbers of views, which engines of one session share."""
@@ -97,6 +101,12 @@ class SparkEngine:
             # known to be empty while Spark plans, which then leaves out joins with it
             nulls = ", ".join(f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in columns.items())
             return SparkTable(self, self.session.sql(f"SELECT {nulls} WHERE FALSE"))
+        if len(given) <= INLINE_MAX and all(_is_plain(value) for row in given for value in row):
+            # a part of the plan: no job of Spark for its rows
+            casts = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in columns.items())
+            rows_ = ", ".join(f"({', '.join(map(literal, row))})" for row in given)
+            inline = f"SELECT {casts} FROM VALUES {rows_} AS given({', '.join(columns)})"
+            return SparkTable(self, self.session.sql(inline))
         return SparkTable(self, self.session.createDataFrame(given, ddl_of(dict(columns))))
 
     def parquet(self, folder: Path, columns: Mapping[str, str]) -> SparkTable:
@@ -114,6 +124,15 @@ class SparkEngine:
         ordered = self.ordered(messages, order, is_staged=is_staged)
         write = ordered.frame.select(*names).write.format("amqp").mode("append")
         write.options(**options).save()
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether `literal` can write a value."""
+    return (
+        value is None
+        or isinstance(value, int)
+        or (isinstance(value, str) and PLAIN.fullmatch(value) is not None)
+    )
 
 
 def spark_table(table: Table) -> SparkTable:
