@@ -380,10 +380,10 @@ def doctor(
     data source, and the broker of --url.
     """
     from broker.cli.printing import print_records
-    from pyspark_amqp.doctor import COLUMNS, FAILED, broker, findings
+    from pyspark_amqp.doctor import COLUMNS, FAILED, TO_CONNECT, broker, findings
 
     found = findings(os.environ)
-    if url is not None and not any(each.level == FAILED for each in found):
+    if url is not None and all(each.level != FAILED for each in found if each.check in TO_CONNECT):
         given = take.broker_options(url, login, None, None)
         found.append(broker(lambda: _reach(given), url))
     print_records([each.row() for each in found], COLUMNS, as_json=json)

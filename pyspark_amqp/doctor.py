@@ -23,6 +23,9 @@ FAILED: Final = "failed"
 
 COLUMNS: Final = ("check", "level", "finding", "remedy")
 
+TO_CONNECT: Final = ("arrow", "client")
+"""The checks that must not fail if the broker is to be reached."""
+
 LOADED: Final = "import pyarrow, proton, pyspark_amqp, pyspark_amqp.default_source"
 """The program with which a Python proves that Spark finds the data source in it."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, get_type_hints
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from .asked import Asked
 from .command import EXIT_STATUSES, run
@@ -19,8 +19,26 @@ from .comparison import compare
 RUN: Final = "run"
 
 
+def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
+    """Return `parameters`, changed so that the help of a flag shows no type."""
+    for each in parameters:
+        if getattr(each, "is_flag", False):  # arguments have no such attribute
+            each.metavar = ""
+    return parameters
+
+
+class PlainCommand(TyperCommand):
+    """A command whose help shows a type only for options that take a value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types_of_flags(super().get_params(ctx))
+
+
 class DefaultGroup(TyperGroup):
     """A group of commands in which `run` need not be typed."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types_of_flags(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         is_command = bool(args) and args[0] in self.commands
@@ -65,6 +83,7 @@ application = typer.Typer(
 
 @application.command(
     name=RUN,
+    cls=PlainCommand,
     epilog=f"{EXIT_STATUSES} The command `compare` puts reports of --json side by side.",
 )
 @of_options(Asked)
@@ -74,7 +93,9 @@ def run_cases(asked: Asked) -> None:
 
 
 @application.command(
-    name="compare", epilog="Exit status: 0 done, 2 a file is no report of --json, or is not there."
+    name="compare",
+    cls=PlainCommand,
+    epilog="Exit status: 0 done, 2 a file is no report of --json, or is not there.",
 )
 def compare_reports(
     reports: Annotated[

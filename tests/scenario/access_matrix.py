@@ -121,7 +121,7 @@ TYPES: Final = {
     "topics": ("topic",),
     "subscriptions": ("subscription",),
     "messages": ("message",),
-    "connections": ("connection", "link", "transaction"),
+    "connections": ("connection", "link", "transaction", "suspended-link"),
     "leases": ("lease",),
     "sinks": ("sink",),
     "bridges": ("bridge",),

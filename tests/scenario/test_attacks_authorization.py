@@ -439,7 +439,9 @@ OUTWARD: Final = {
 """Names of functions that reach other machines, or programs that could."""
 
 KEYS: Final = "broker/net/key_source.py"
-"""The one module that connects to another machine: to the URL of the settings' issuer."""
+BRIDGES: Final = "broker/bridge/connection.py"
+"""The modules that connect to other machines: to the URL of the settings' issuer, and to those of
+the settings' bridges."""
 
 
 def calls_outward(file: Path) -> set[str]:
@@ -454,7 +456,7 @@ def test_the_broker_has_no_code_that_connects_to_where_a_client_says() -> None:
         for file in (ROOT / "broker").rglob("*.py")
         if "cli" not in file.parts and (names := calls_outward(file))
     }
-    assert found == {KEYS: {"HTTPSConnection"}}
+    assert found == {KEYS: {"HTTPSConnection"}, BRIDGES: {"create_connection"}}
 
 
 @pytest.mark.attack("Z10")
