@@ -37,6 +37,17 @@ YIELD_EVERY: Final[i64] = 64
 `docs/design/data-path.md` 3.6 says why there are such calls.
 """
 
+HOLDS_MAX: Final = 16
+"""Maximum long changes that begin on one page: else they could delay its commit for ever."""
+
+TOLD_AT_ONCE: Final[i64] = 65_536
+"""Messages of a written batch whose waiters are called in one turn of the loop, if they have one.
+
+Few of the messages of a batch as large as that have one."""
+
+FREED_AT_ONCE: Final = 8192
+"""Messages of a written batch that are freed in one turn of the loop: that takes about 1 ms."""
+
 SWITCH_INTERVAL_S: Final = 0.0005
 """Seconds after which a thread that waits for the interpreter gets it, if a thread commits."""
 
@@ -74,6 +85,8 @@ class JournalPage:
         self._seen_others = False
         self._seen_at_us: i64 = -1
         self._done: i64 = 0
+        # the place up to which the waiters have been called that waited for the commit
+        self._told: i64 = 0
 
     def is_blank(self) -> bool:
         """Return whether there is nothing to write and no waiter to call."""
@@ -90,6 +103,14 @@ class JournalPage:
             self._receipts.append(waiter)
             added -= 1
         return True
+
+    def expect_no_receipt(self) -> None:
+        """Let no waiter of messages wait for those noted since the last call of `await_messages`.
+
+        Else the next one would wait for them, too.
+        """
+        added = len(self.batch.appended) - len(self._receipts)
+        self._receipts.extend([None] * added)
 
     def tell_consumed(self) -> None:
         """Call waiters whose messages are all consumed; do so before `look` shifts the places."""
@@ -109,12 +130,22 @@ class JournalPage:
 
     def tell(self) -> None:
         """Call all waiters that have not been called: the page is durable."""
-        for waiter in self.waiting:
-            waiter.committed()
-        for receipt in self._receipts:
+        while self.tell_some(i64(len(self._receipts))):
+            pass
+
+    def tell_some(self, at_most: i64) -> bool:
+        """Call waiters, those of up to `at_most` more messages; return whether there are others."""
+        if self._told == 0:
+            for waiter in self.waiting:
+                waiter.committed()
+        end = min(self._told + at_most, i64(len(self._receipts)))
+        while self._told < end:
+            receipt = self._receipts[self._told]
             if receipt is not None and receipt.left > 0:
                 receipt.left = 0
                 receipt.committed()
+            self._told += 1
+        return self._told < i64(len(self._receipts))
 
     def wipe(self, *, is_urgent: bool) -> None:
         """Make the page blank: everything that was noted on it has been cancelled."""
@@ -192,6 +223,10 @@ class Journal:
         self._is_timed = False
         self._work: Final = asyncio.Event()
         self._closing = False
+        # long changes that are noted on the page, and those that have begun on it
+        self._holders: i64 = 0
+        self._held: i64 = 0
+        self._free_to_hold: Final = asyncio.Event()
 
     def submit(self, waiter: Waiter) -> None:
         """Call `waiter` back once all changes that are in `batch` now are durable."""
@@ -219,6 +254,8 @@ class Journal:
         if batch.consumed and not self._at_once:
             page.tell_consumed()
         self.commit_delay.is_crowded = not batch.is_urgent and batch.bytes > CROWDED_FROM
+        if self._holders > 0:
+            return
         if page.is_blank():
             if batch.appended:
                 page.wipe(is_urgent=self.commit_delay.us == 0)
@@ -256,7 +293,45 @@ class Journal:
 
     def is_idle(self) -> bool:
         """Return whether nothing is being written or to be written, and no waiter waits."""
-        return not self.is_committing and not self._full and self._page.is_blank()
+        is_writing = self.is_committing or bool(self._full) or self._holders > 0
+        return not is_writing and self._page.is_blank()
+
+    # -- changes that take several turns of the loop
+
+    def hold_now(self) -> bool:
+        """Begin a long change: commit the page only after `release`, with all that is noted on it.
+
+        Between the two, other work of the loop may be done, and notes its changes on the same page.
+        Return False, without effect, if HOLDS_MAX long changes have begun on the page: else it
+        might never be written. A store that commits at once still does so.
+        """
+        if self._held == HOLDS_MAX:
+            return False
+        if not self._at_once:
+            self._held += 1
+            self._holders += 1
+        return True
+
+    async def hold(self) -> None:
+        """Begin a long change, as `hold_now` does, on a later page if it has to be."""
+        while not self.hold_now():
+            self._free_to_hold.clear()
+            await self._free_to_hold.wait()
+
+    def release(self) -> None:
+        """End a long change. The page is written once there is no other."""
+        if self._at_once:
+            return
+        self._holders -= 1
+        if self._holders == 0:
+            self._held = 0
+            self._full.append(self._turn())
+            self._work.set()
+            self._free_to_hold.set()
+
+    def expect_no_receipt(self) -> None:
+        """Let no receipt wait for the messages noted since the last one."""
+        self._page.expect_no_receipt()
 
     # -- holding a page open
 
@@ -321,6 +396,8 @@ class Journal:
         while True:
             await self._work.wait()
             self._work.clear()
+            if self._holders > 0 and not self._full:
+                continue
             page = self._full.pop(0) if self._full else self._turn()
             batch = page.batch
             if not batch.is_empty():
@@ -331,13 +408,30 @@ class Journal:
                 self._under_way = None
             self.durable_page = batch.page
             self.durable_up_to = max(self.durable_up_to, batch.last_number())
-            page.tell()
+            has_more = page.tell_some(TOLD_AT_ONCE)
+            while has_more:
+                await asyncio.sleep(0)
+                has_more = page.tell_some(TOLD_AT_ONCE)
             after_commit()
+            if len(batch.appended) > FREED_AT_ONCE or len(batch.removed) > FREED_AT_ONCE:
+                await self._free(batch, after_commit)
             if self._full or not self._page.is_blank():
                 if self._full or self._closing or self._page.batch.is_urgent:
                     self._work.set()
-            elif self._closing:
+            elif self._closing and self._holders == 0:
                 return
+
+    async def _free(self, batch: Batch, after_commit: Callable[[], None]) -> None:
+        """Free the memory of a large batch that is written, a part in each turn of the loop.
+
+        A round follows each part, because it takes messages of long queues out of memory in parts.
+        """
+        appended, removed = batch.appended, batch.removed
+        while appended or removed:
+            del appended[-FREED_AT_ONCE:]
+            del removed[-FREED_AT_ONCE:]
+            await asyncio.sleep(0)
+            after_commit()
 
     async def _commit(self, batch: Batch) -> None:
         """Write `batch`, and remember how long that took."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +10,7 @@ from broker.journal import Journal
 from broker.links.access import CREATE, node_resource, subscription_resource
 from broker.links.access import LEASE as LEASING
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
-from broker.management.later import Later, Told
+from broker.management.later import Later, Spawn, Told
 from broker.management.listing import Listing, list_of
 from broker.management.page import read_page
 from broker.management.request import (
@@ -23,9 +23,11 @@ from broker.management.request import (
     checked_number,
 )
 from broker.management.response import Response
+from broker.management.stretches import PORTION, one_by_one
 from broker.routing.addresses.identity import identity_in, identity_of
 from broker.routing.batches.lease import Acquirer, BatchLease, Wanted
-from broker.routing.batches.lease_batch import SLICES_MAX, LeaseBatch
+from broker.routing.batches.lease_batch import SLICES_MAX, LeaseBatch, accept
+from broker.routing.entries.entry import QueueEntry
 from broker.routing.errors import LeaseFenced, LeaseGone, NoSuchLeaseBatch, RoutingError
 from broker.routing.queues.node import QUEUE
 from broker.routing.queues.queue import Queue
@@ -40,6 +42,9 @@ NAME_BYTES_MAX: Final = 255
 
 LEASE_BATCH_MESSAGES_MAX: Final = 100_000
 """Maximum messages per batch: they stay in memory, and are settled in one commit."""
+
+SETTLED_AT_ONCE: Final = 2000
+"""Messages that are settled without other work in between: that takes less than a millisecond."""
 
 WAIT_MAX_MS: Final = 30_000
 """Maximum time in ms that a request waits for messages; one request per lease can wait."""
@@ -123,9 +128,10 @@ class LeaseEntity(Entity):
     attributes = attributes_of(LeaseRecord)
     routine = ("ACQUIRE", "SETTLE", "RENEW", "READ")
 
-    def __init__(self, router: Router, journal: Journal) -> None:
+    def __init__(self, router: Router, journal: Journal, spawn: Spawn | None = None) -> None:
         self._router: Final = router
         self._journal: Final = journal
+        self._spawn: Final = spawn
 
     def operations(self) -> Mapping[str, Operation]:
         return {
@@ -233,13 +239,28 @@ class LeaseEntity(Entity):
     def _settle(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Accept all messages of the batches up to `batch`, in one commit."""
         request.only("fencing_token", "batch")
-        settled = self._router.leases.settle(
-            request.subject(),
-            _required(request, "fencing_token"),
-            _required(request, "batch"),
-            batch=self._journal.batch,
+        leases, journal = self._router.leases, self._journal
+        name, fencing_token = request.subject(), _required(request, "fencing_token")
+        batches = leases.begin_settling(
+            name, fencing_token, _required(request, "batch"), batch=journal.batch
         )
-        return Response(body={"settled": int(settled)})
+        entries = sum(len(lease_batch.entries) for lease_batch in batches)
+        if entries > SETTLED_AT_ONCE and self._spawn is not None and journal.hold_now():
+            # the response is sent once the page is durable that is held from now on
+            self._spawn(self._settle_in_stretches(batches))
+        else:
+            for lease_batch in batches:
+                accept(lease_batch.entries, journal.batch)
+        return Response(body={"settled": int(leases.find(name).settled)})
+
+    async def _settle_in_stretches(self, batches: list[LeaseBatch]) -> None:
+        """Accept the messages of these batches, with other work of the loop in between."""
+        try:
+            for lease_batch in batches:
+                async for portion in one_by_one(taken_from(lease_batch.entries)):
+                    accept(portion, self._journal.batch)
+        finally:
+            self._journal.release()
 
     def _renew(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Postpone the lease's expiry. Nothing is stored: a restart begins its whole ttl anew."""
@@ -261,6 +282,19 @@ class LeaseEntity(Entity):
         request.only()
         lease = self._router.leases.find(request.subject())
         return Response(body=record_of(lease, self._router).as_map())
+
+
+def taken_from(entries: list[QueueEntry]) -> Iterator[list[QueueEntry]]:
+    """Yield `entries` in portions, in order, and take them out of the list.
+
+    To free them all at once at the end would take long.
+    """
+    entries.reverse()
+    while entries:
+        portion = entries[-PORTION:]
+        del entries[-PORTION:]
+        portion.reverse()
+        yield portion
 
 
 def _telling(operation: Operation) -> Operation:

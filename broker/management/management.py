@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -135,7 +135,7 @@ class Management(Service):
         self._spawn: Final = spawn
         self._replies: Final = Replies(container)
         self._waiting = 0
-        entities = _entities_of_routing(container)
+        entities = _entities_of_routing(container, self._spawn_work if spawn else None)
         if store is not None and spawn is not None:
             entities += _entities_of_store(container, store, spawn)
         if accounts is not None:
@@ -191,6 +191,15 @@ class Management(Service):
             self._spawn(self._finish(peer, envelope, response))
         else:
             self._respond(node, envelope, response)
+
+    def _spawn_work(self, work: Coroutine[None, None, None]) -> None:
+        """Run the rest of a request that has its response; a round follows."""
+        assert self._spawn is not None
+        self._spawn(self._then_round(work))
+
+    async def _then_round(self, work: Coroutine[None, None, None]) -> None:
+        await work
+        self._container.run_round()
 
     def _respond(self, node: Node, envelope: Envelope, response: Response) -> None:
         self._replies.send(node, as_message(response, envelope, self._container.clock))
@@ -389,7 +398,7 @@ def _entities_of_logins(
     return [users, sources, TokenEntity(api_tokens, lambda: accounts().users, container)]
 
 
-def _entities_of_routing(container: Container) -> list[Entity]:
+def _entities_of_routing(container: Container, spawn: Spawn | None) -> list[Entity]:
     """Return the entities that each broker has: nodes, messages, and what clients hold of them."""
     router, journal = container.router, container.journal
     return [
@@ -397,7 +406,7 @@ def _entities_of_routing(container: Container) -> list[Entity]:
         *(Connections(container), Links(container), TransactionEntity(container)),
         Messages(router, journal),
         SubscriptionEntities(router, journal),
-        *(LeaseEntity(router, journal), SuspendedLinks(router, journal)),
+        *(LeaseEntity(router, journal, spawn), SuspendedLinks(router, journal)),
         BridgeEntity(container),
     ]
 

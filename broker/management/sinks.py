@@ -7,9 +7,12 @@ themselves are in `routing/batches/staging_area.py`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from heapq import merge
+from itertools import islice, repeat
 from typing import Final
 
 from broker.journal import Journal
@@ -28,12 +31,14 @@ from broker.management.request import (
     checked_number,
 )
 from broker.management.response import Response
+from broker.management.stretches import PORTION, in_portions, one_by_one
 from broker.message import Message
 from broker.routing.batches.staged_transaction import StagedTransaction, Task
 from broker.routing.batches.staging_area import Sink
 from broker.routing.errors import NoSuchNode
 from broker.routing.router import Router
 from storage.api import Store
+from storage.records import StoredMessage
 
 SINK: Final = "sink"
 
@@ -42,6 +47,12 @@ TASKS_MAX: Final = 2000
 
 LOADED_AT_ONCE: Final = 1000
 """Messages read from the store at a time. Between reads, commits and other readers can run."""
+
+DROPPED_AT_ONCE: Final = 1024
+"""Staged messages that are dropped between two looks at the clock."""
+
+Loaded = deque[list[Message]]
+"""The messages of a stage, in portions."""
 
 NUMBER_MAX: Final = 2**63 - 1
 
@@ -161,7 +172,7 @@ class Sinks(Entity):
         if len(set(partitions)) != len(partitions):
             raise Refused(BAD_REQUEST, "a batch must have one attempt of each partition")
         if self._stages.is_committed(query, number):
-            return self._was_committed(query, number)
+            return Later(partial(self._commit_again, query, number))
         tasks = list(zip(partitions, attempts, counts, strict=True))
         self._stages.check_sink(query)
         chosen = self._stages.choose(query, number, tasks)
@@ -169,55 +180,109 @@ class Sinks(Entity):
         self._journal.submit(durable)
         return Later(partial(self._load_and_commit, query, number, chosen=chosen, durable=durable))
 
-    def _was_committed(self, query: str, number: int) -> Response:
+    async def _commit_again(self, query: str, number: int) -> Response:
         """Answer the COMMIT of a batch committed before: drop the messages staged for it again."""
-        self._stages.drop_up_to(query, number, self._journal.batch)
+        await self._journal.hold()
+        try:
+            await self._drop_up_to(query, number)
+        finally:
+            self._journal.release()
         return Response(body={"committed": False, "messages": 0})
 
     async def _load_and_commit(
         self, query: str, number: int, *, chosen: list[StagedTransaction], durable: Durable
     ) -> Response:
-        """Load the staged messages, once the store has them all, and commit them in one step."""
+        """Load the staged messages, once the store has them all, and commit them in one batch."""
         await durable.happened.wait()
         async with self._turn:
             found = await self._loaded(chosen)
-            return self._commit_loaded(query, number, chosen, found=found)
+            if self._stages.is_committed(query, number):
+                return await self._commit_again(query, number)
+            await self._journal.hold()
+            try:
+                return await self._commit_loaded(query, number, chosen, found=found)
+            finally:
+                self._journal.release()
 
-    def _commit_loaded(
+    async def _commit_loaded(
         self,
         query: str,
         number: int,
         chosen: list[StagedTransaction],
         *,
-        found: list[list[Message]],
+        found: list[Loaded],
     ) -> Response:
+        """Publish the messages `found`, portion by portion; the journal is held meanwhile."""
+        messages = 0
         for stage, loaded in zip(chosen, found, strict=True):
-            lost = stage.messages() - len(loaded)
+            count = sum(len(portion) for portion in loaded)
+            lost = stage.messages() - count
             if lost > 0 and not stage.is_over:
                 return Response(
                     status=FAILED,
                     description=f"{lost} messages of {stage.task} are damaged: nothing is done",
                 )
-        if self._stages.is_committed(query, number):
-            return self._was_committed(query, number)
+            messages += count
         try:
-            self._stages.commit(query, number, chosen, found=found, batch=self._journal.batch)
+            self._stages.begin_commit(query, number, chosen, batch=self._journal.batch)
         except NoSuchNode as refusal:
             return Response(status=NOT_FOUND, description=str(refusal))
-        messages = sum(len(loaded) for loaded in found)
+        for stage, loaded in zip(chosen, found, strict=True):
+            await self._publish(stage, loaded)
+        await self._drop_up_to(query, number)
         return Response(body={"committed": True, "messages": messages})
 
-    async def _loaded(self, chosen: list[StagedTransaction]) -> list[list[Message]]:
-        """Return the messages of each stage."""
+    async def _publish(self, stage: StagedTransaction, loaded: Loaded) -> None:
+        """Publish the messages of a stage, which are not kept here any longer; end the stage."""
+        async for portion in one_by_one(taken_from(loaded)):
+            if not self._stages.publish(stage, portion, self._journal.batch):
+                break
+            self._journal.expect_no_receipt()
+        await self._end(stage)
+
+    async def _drop_up_to(self, query: str, number: int) -> None:
+        """End all attempts of that batch, and of those before, that are not committed."""
+        for stage in self._stages.take_up_to(query, number):
+            await self._end(stage)
+
+    async def _end(self, stage: StagedTransaction) -> None:
+        """Drop what a stage still has, and end it."""
+        left = range(0, int(stage.messages()), DROPPED_AT_ONCE)
+        async for _ in one_by_one(left):
+            stage.let_go(DROPPED_AT_ONCE, self._journal.batch)
+        stage.end(self._journal.batch)
+
+    async def _loaded(self, chosen: list[StagedTransaction]) -> list[Loaded]:
+        """Return the messages of each stage, in portions."""
+        found: list[Loaded] = [deque() for _ in chosen]
         # in the order of storage: messages of tasks that ran at the same time are neighbours there
-        places = {number: place for place, stage in enumerate(chosen) for number in stage.numbers}
-        numbers = sorted(places)
-        loaded: list[list[Message]] = [[] for _ in chosen]
-        for first in range(0, len(numbers), LOADED_AT_ONCE):
-            for stored in await self._store.load(numbers[first : first + LOADED_AT_ONCE]):
-                place = places[int(stored.number)]
-                loaded[place].append(chosen[place].read(stored))
-        return loaded
+        numbers = merge(*(zip(stage.numbers, repeat(at)) for at, stage in enumerate(chosen)))
+        while places := dict(islice(numbers, LOADED_AT_ONCE)):
+            async for portion in in_portions(await self._store.load(list(places))):
+                _add_read(portion, places, chosen, found=found)
+        return found
+
+
+def _add_read(
+    records: Iterable[StoredMessage],
+    places: Mapping[int, int],
+    chosen: list[StagedTransaction],
+    *,
+    found: list[Loaded],
+) -> None:
+    """Read the messages of `records` for the stages at their `places`, and add them to `found`."""
+    for stored in records:
+        at = places[int(stored.number)]
+        loaded = found[at]
+        if not loaded or len(loaded[-1]) == PORTION:
+            loaded.append([])
+        loaded[-1].append(chosen[at].read(stored))
+
+
+def taken_from(loaded: Loaded) -> Iterator[list[Message]]:
+    """Yield the portions of `loaded`, which has each no longer."""
+    while loaded:
+        yield loaded.popleft()
 
 
 def _batch(request: Request) -> int:

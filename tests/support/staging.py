@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from broker.links.recovery import Recovery
-from broker.message import AT_ONCE, NEVER, NOWHERE, Origin
+from broker.message import AT_ONCE, NEVER, NOWHERE, Message, Origin
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.batches.staged_transaction import StagedTransaction, Task
 from broker.routing.batches.staging_area import StagingArea
@@ -89,8 +89,32 @@ class Staging:
         chosen = self.stages.choose(query, batch, told)
         load = self.routing.store.load_now
         found = [[stage.read(each) for each in load(list(stage.numbers))] for stage in chosen]
-        self.stages.commit(query, batch, chosen, found=found, batch=self.routing.batch)
+        self.commit_loaded(query, batch, chosen, found=found)
         self.routing.pump()
+
+    def commit_loaded(
+        self,
+        query: str,
+        number: int,
+        chosen: list[StagedTransaction],
+        *,
+        found: list[list[Message]],
+    ) -> None:
+        """Commit the stages `chosen`, of which `found` has all messages, in one go."""
+        batch = self.routing.batch
+        self.stages.begin_commit(query, number, chosen, batch=batch)
+        for stage, messages in zip(chosen, found, strict=True):
+            self.stages.publish(stage, messages, batch)
+            stage.end(batch)
+        self.drop_up_to(query, number)
+
+    def drop_up_to(self, query: str, number: int) -> int:
+        """End all stages up to that batch; return how many messages they had."""
+        stages = self.stages.take_up_to(query, number)
+        dropped = sum(int(stage.messages()) for stage in stages)
+        for stage in stages:
+            stage.end(self.routing.batch)
+        return dropped
 
     def waiting(self, address: str = "q") -> list[bytes]:
         """Return the bodies that a browser of the queue sees."""

@@ -16,7 +16,7 @@ from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.participants import Consumer, Label
-from broker.routing.errors import RoutingError
+from broker.routing.errors import LeaseGone, NoSuchLeaseBatch, RoutingError
 from broker.routing.selector import Selector
 from broker.routing.timer_queue import TimerCallback, TimerQueue
 from storage.leases import StoredLease, StoredLeaseBatch
@@ -221,6 +221,22 @@ class BatchLease(Consumer):
         """Return the entries of its unsettled batches, and of the batch that is being made."""
         found = [entry for lease_batch in self.batches.values() for entry in lease_batch.entries]
         return found if self.gathering is None else found + self.gathering.entries
+
+    def slice_of(self, batch_number: i64, index: i64) -> list[QueueEntry]:
+        """Return the entries of a slice, in order.
+
+        Raise LeaseGone if the batch is settled, NoSuchLeaseBatch if there is none, or no slice.
+        """
+        if batch_number <= self.settled:
+            raise LeaseGone(f"gone: batch {batch_number} of lease {self.name:.255} is settled")
+        found = self.batches.get(int(batch_number))
+        if found is None:
+            raise NoSuchLeaseBatch(f"lease {self.name:.255} has no batch {batch_number}")
+        if not 0 <= index < found.slice_count:
+            raise NoSuchLeaseBatch(
+                f"batch {batch_number} of lease {self.name:.255} has no slice {index}"
+            )
+        return found.slice(index)
 
     def as_stored(self) -> StoredLease:
         """Return the record that the store keeps of the lease."""

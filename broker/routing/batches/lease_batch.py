@@ -12,6 +12,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.routing.entries.entry import QueueEntry
+from storage.batch import Batch
 
 SLICES_MAX: Final[i64] = 256
 """Maximum slices of one batch: each is a task of the program that reads them, and the store keeps
@@ -81,3 +82,9 @@ def new_lease_batch(number: i64, slice_count: i64, entries: list[QueueEntry]) ->
     for entry in entries:
         lease_batch.add(entry)
     return lease_batch
+
+
+def accept(entries: list[QueueEntry], batch: Batch) -> None:
+    """Accept entries of lease batches that are being settled."""
+    for entry in entries:
+        entry.queue.accept(entry, batch)

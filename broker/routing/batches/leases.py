@@ -20,7 +20,7 @@ from broker.routing.batches.lease import (
     Wanted,
     as_stored_lease_batch,
 )
-from broker.routing.batches.lease_batch import new_lease_batch
+from broker.routing.batches.lease_batch import LeaseBatch, accept, new_lease_batch
 from broker.routing.credit.memory import RECORD_BYTES
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.entries.record_mapping import as_stored
@@ -272,23 +272,34 @@ class Leases:
     def settle(self, name: str, fencing_token: i64, batch_number: i64, *, batch: Batch) -> i64:
         """Accept all messages in batches up to that number.
 
-        Return the number up to which all batches are settled now. Raises as `checked` and
-        `join`; NoSuchLeaseBatch if the batch was never acquired.
+        Return the number up to which all batches are settled now. Raises as `begin_settling`.
+        """
+        for lease_batch in self.begin_settling(name, fencing_token, batch_number, batch=batch):
+            accept(lease_batch.entries, batch)
+        return self.checked(name, fencing_token).settled
+
+    def begin_settling(
+        self, name: str, fencing_token: i64, batch_number: i64, *, batch: Batch
+    ) -> list[LeaseBatch]:
+        """Settle the batches up to that number, and return them, which the lease has no longer.
+
+        The caller accepts their entries with the same `batch`. Raises as `checked` and `join`;
+        NoSuchLeaseBatch if the batch was never acquired.
         """
         lease = self.checked(name, fencing_token)
         if not lease.rests:
             self._renew(lease)
         if batch_number > lease.batch_number:
             raise NoSuchLeaseBatch(f"the last batch of lease {name:.255} is {lease.batch_number}")
+        found: list[LeaseBatch] = []
         if batch_number > lease.settled:
             changes = batch.lease_changes()
             for number in [each for each in lease.batches if each <= batch_number]:
-                for entry in lease.batches.pop(number).entries:
-                    entry.queue.accept(entry, batch)
+                found.append(lease.batches.pop(number))
                 changes.settle(name, number)
             lease.settled = batch_number
             changes.keep(lease.as_stored())
-        return lease.settled
+        return found
 
     def renew(self, name: str, fencing_token: i64) -> BatchLease:
         """Postpone the expiry of the lease, and return it. Raises as `checked` and `join`."""
@@ -313,17 +324,7 @@ class Leases:
 
         Raise LeaseGone if the batch is settled, NoSuchLeaseBatch if there is none, or no slice.
         """
-        lease = self.checked(name, fencing_token)
-        if batch_number <= lease.settled:
-            raise LeaseGone(f"gone: batch {batch_number} of lease {name:.255} is settled")
-        found = lease.batches.get(int(batch_number))
-        if found is None:
-            raise NoSuchLeaseBatch(f"lease {name:.255} has no batch {batch_number}")
-        if not 0 <= index < found.slice_count:
-            raise NoSuchLeaseBatch(
-                f"batch {batch_number} of lease {name:.255} has no slice {index}"
-            )
-        return found.slice(index)
+        return self.checked(name, fencing_token).slice_of(batch_number, index)
 
     # -- time
 

@@ -58,7 +58,7 @@ class StagedTransaction(Node):
     """The messages that a task has sent to one address. `address`, `kind` are those of `target`.
 
     `given` is the address as the sender wrote it: a topic's name may be followed by a key.
-    `numbers` are those of the messages in the store, in order of arrival, and `sizes` their bytes;
+    `numbers` are those of the messages in the store, in order of arrival, and `sizes` their bytes.
     `begun_ms` and `latest_ms` are when the first and the last of them arrived, on the wall clock.
     It is `sealed` from the beginning of its commit on, and `is_over` once it is committed or
     dropped.
@@ -95,12 +95,14 @@ class StagedTransaction(Node):
         self.bytes: i64 = 0
         self.sealed = False
         self.is_over = False
+        # how many messages, the first ones, have been published or dropped
+        self._gone: i64 = 0
         self._sink: Final = sink
         self.credit_pool = target.credit_pool
 
     def messages(self) -> i64:
         """Return the number of messages."""
-        return i64(len(self.numbers))
+        return i64(len(self.numbers)) - self._gone
 
     # -- in
 
@@ -195,7 +197,7 @@ class StagedTransaction(Node):
         return as_message(stored, self.origin, self.context.bodies)
 
     def commit(self, messages: list[Message], batch: Batch) -> None:
-        """Publish `messages`, which are all that the stage has, to the target; end the stage."""
+        """Publish `messages`, which are the first ones that the stage still has, to the target."""
         target = self.target
         duplicates = target.duplicates
         for message in messages:
@@ -203,7 +205,20 @@ class StagedTransaction(Node):
                 target.publish(message, batch)
             else:
                 duplicates.publish(message, batch)
-        self.end(batch)  # after them, so that no other message can take their room
+        # after them, so that no other message can take their room
+        self.let_go(i64(len(messages)), batch)
+
+    def let_go(self, count: i64, batch: Batch) -> None:
+        """Remove the first `count` messages from the stage, or all if it has no more."""
+        first = self._gone
+        last = min(first + count, i64(len(self.numbers)))
+        size: i64 = 0
+        for number in self.numbers[first:last]:
+            batch.remove(number)
+        for each in self.sizes[first:last]:
+            size += each
+        self._gone = last
+        self._uncount(last - first, size)
 
     def cut(self, lowest: i64, batch: Batch) -> None:
         """Remove the messages from number `lowest` on, and detach all producers."""
@@ -236,9 +251,7 @@ class StagedTransaction(Node):
         self.is_over = True
         if self.numbers:
             batch.stage_changes().remove(self.number)
-            for number in self.numbers:
-                batch.remove(number)
-            self._uncount(self.messages(), self.bytes)
+            self.let_go(self.messages(), batch)
         for producer in list(self.producers):
             producer.node_gone()
         if self.credit_pool is not None:

@@ -294,19 +294,13 @@ class StagingArea(TimerCallback):
             stage.sealed = True
         return chosen
 
-    def commit(
-        self,
-        query: str,
-        number: i64,
-        chosen: list[StagedTransaction],
-        *,
-        found: list[list[Message]],
-        batch: Batch,
+    def begin_commit(
+        self, query: str, number: i64, chosen: list[StagedTransaction], *, batch: Batch
     ) -> None:
-        """Publish the messages of `chosen` to their targets, in one commit; end all other attempts.
+        """Note that the batch is committed, and take its stages, which `chosen` are, out of here.
 
-        `found` has all messages of each stage. NoSuchNode if a stage has ended meanwhile; then
-        nothing has changed.
+        The caller publishes all of their messages, ends them, and drops all other attempts, with
+        the same `batch`. NoSuchNode if a stage has ended meanwhile; then nothing has changed.
         """
         for stage in chosen:
             if stage.is_over:
@@ -318,18 +312,35 @@ class StagingArea(TimerCallback):
         sink.at_ms = self.router.clock.wall_ms()
         kept = StoredSink(query=query, batch=number, at_ms=sink.at_ms)
         batch.stage_changes().keep(kept)
+        for stage in chosen:
+            self.forget(sink, stage)
+
+    def publish(self, stage: StagedTransaction, messages: list[Message], batch: Batch) -> bool:
+        """Publish the next `messages` of a stage that is being committed to its target.
+
+        Return False, and publish nothing, if the target has been deleted.
+        """
+        if not self.router.has(stage.target):
+            return False
         # consumers get the messages only once they are durable; even volatile ones are stored
         scope, batch.scope, batch.stores_all = batch.scope, DISCHARGE, True
-        for index, stage in enumerate(chosen):
-            self.forget(sink, stage)
-            stage.commit(found[index], batch)
+        stage.commit(messages, batch)
         batch.scope, batch.stores_all = scope, False
-        self.drop_up_to(query, number, batch)
+        return True
 
-    def drop_up_to(self, query: str, number: i64, batch: Batch) -> i64:
-        """End the stages of that batch and of those before; return how many messages they had."""
+    def take_up_to(self, query: str, number: i64) -> list[StagedTransaction]:
+        """Take the stages of that batch and of those before out of here; they get no messages.
+
+        The caller ends them.
+        """
         sink = self.sinks.get(query)
-        return 0 if sink is None else self._drop(sink.up_to(number), batch)
+        if sink is None:
+            return []
+        found = sink.up_to(number)
+        for stage in found:
+            stage.sealed = True
+            self.forget(sink, stage)
+        return found
 
     def trim(self, task: Task, count: i64, batch: Batch) -> i64:
         """Keep the first `count` messages of an attempt, to all addresses together; drop the rest.

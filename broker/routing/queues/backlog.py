@@ -21,6 +21,9 @@ CHUNK: Final[i64] = 64
 SHIFT: Final[i64] = 6
 MASK: Final[i64] = CHUNK - 1
 
+PAGED_AT_ONCE: Final[i64] = 128
+"""Maximum chunks that one round removes from memory: that takes about 1 ms."""
+
 
 @final
 class BacklogChunk:
@@ -309,6 +312,7 @@ class Backlog:
 
         Entries that the store does not have, or not yet, stay in memory: `up_to` is the highest
         number that it has. So do pinned chunks, whose entries have a state that it does not have.
+        No more than PAGED_AT_ONCE chunks are examined.
         """
         paged = self.paged
         assert paged is not None
@@ -320,6 +324,10 @@ class Backlog:
         is_done = True
         while index < end:
             chunk = self._chunks[index]
+            if index - first == PAGED_AT_ONCE:
+                paged.go_on_next_round()
+                is_done = False
+                break
             if not chunk.is_stored(up_to):
                 is_done = False
                 break

@@ -128,6 +128,10 @@ class Paging:
             if not paged.page_out(up_to):
                 self.grown.append(paged)
 
+    def go_on_next_round(self) -> None:
+        """Call `page_out` to effect in the next round: there is more to remove from memory."""
+        self._up_to = 0
+
     def spill(self, batch: Batch) -> None:
         """Note about SPILLED_AT_ONCE bytes that only memory has of long backlogs for the store."""
         left = SPILLED_AT_ONCE
@@ -219,6 +223,10 @@ class Paged:
         self._has_grown = not is_done
         self.count()
         return is_done
+
+    def go_on_next_round(self) -> None:
+        """Remove more entries from memory in the next round, even if nothing has become durable."""
+        self._paging.go_on_next_round()
 
     def count(self) -> None:
         """Count the backlog among the paged ones if it has pages, else count it out."""

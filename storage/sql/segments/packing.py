@@ -31,6 +31,7 @@ from storage.sql.segments.segment import (
     queue_at,
     size_at,
 )
+from storage.sql.yielding import YIELD_EVERY, yield_interpreter
 
 
 @final
@@ -102,6 +103,7 @@ def segments_of(appended: list[StoredMessage | None], queue_ids: dict[str, int])
             packing = Packing(message)
         elif not packing.takes(message):
             found.append(packing.segment())
+            yield_interpreter()
             packing = Packing(message)
         packing.add(message, queue_ids[message.queue])
     if packing is not None:
@@ -113,7 +115,12 @@ def unknown_queues(appended: list[StoredMessage | None], queue_ids: dict[str, in
     """Return the queues of these messages that have no id yet, each once."""
     unknown: dict[str, None] = {}
     last = ""
+    left: i64 = YIELD_EVERY
     for message in appended:
+        left -= 1
+        if left == 0:
+            left = YIELD_EVERY
+            yield_interpreter()
         if message is None or message.queue is last:
             continue
         last = message.queue

@@ -3,22 +3,56 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Final
 
 from mypy_extensions import i64
 
+from storage.sql.yielding import YIELD_EVERY, yield_interpreter
+
 Range = tuple[int, int]
 """First and last number, both included."""
+
+SORTED_AT_ONCE: Final = 16_384
+"""Maximum numbers that are sorted without a break."""
 
 
 def ascending(numbers: list[int]) -> list[int]:
     """Return the numbers in ascending order, each once: the same list if they are so already."""
     previous: i64 = -1
+    left: i64 = YIELD_EVERY
     for each in numbers:
         number = i64(each)
         if number <= previous:
-            return sorted(set(numbers))
+            return _sorted(numbers)
         previous = number
+        left -= 1
+        if left == 0:
+            left = YIELD_EVERY
+            yield_interpreter()
     return numbers
+
+
+def _sorted(numbers: list[int]) -> list[int]:
+    """Return the numbers in ascending order, each once; many are sorted in parts."""
+    if len(numbers) <= SORTED_AT_ONCE:
+        return sorted(set(numbers))
+    parts: dict[int, list[int]] = {}
+    left: i64 = YIELD_EVERY
+    for number in numbers:
+        part = number // SORTED_AT_ONCE
+        if part in parts:
+            parts[part].append(number)
+        else:
+            parts[part] = [number]
+        left -= 1
+        if left == 0:
+            left = YIELD_EVERY
+            yield_interpreter()
+    found: list[int] = []
+    for part in sorted(parts):
+        found.extend(sorted(set(parts[part])))
+        yield_interpreter()
+    return found
 
 
 def index_of(numbers: list[int], number: i64, near: i64) -> i64:

@@ -15,6 +15,7 @@ from storage.batch import Batch
 from storage.sql.segments.packing import segments_of
 from storage.sql.segments.ranges import Range, ascending, index_of
 from storage.sql.segments.segment import Segment
+from storage.sql.yielding import YIELD_EVERY, yield_interpreter
 
 REMEMBERED_MAX: Final = 1024
 """Maximum segments remembered: 5 MiB if they are full, 20 MiB if all messages are copies."""
@@ -124,7 +125,12 @@ class Segments:
         numbers = ascending(batch.removed) + [number for number, _ in batch.fallen_due]
         numbers += [number for number, _ in batch.counted]
         segment: Segment | None = None
+        left: i64 = YIELD_EVERY
         for number in numbers:
+            left -= 1
+            if left == 0:
+                left = YIELD_EVERY
+                yield_interpreter()
             if segment is None or not segment.number <= number <= segment.last:
                 segment = self.find(number)
                 if segment is None and number < coming:
@@ -192,6 +198,7 @@ class Segments:
             if segment.facts is not before:
                 touched[int(segment.number)] = segment
                 self.notice(segment)
+            yield_interpreter()
             index = index_of(numbers, segment.last + 1, index)
 
     def _written(

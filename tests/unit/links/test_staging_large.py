@@ -41,7 +41,9 @@ async def test_a_large_message_is_committed_as_it_was_sent(durable: bool) -> Non
         stages, journal = streaming.broker.router.staging_area, streaming.broker.journal
         (stage,) = stages.choose("orders", 0, [(0, 0, 1)])
         found = [stage.read(each) for each in await streaming.store.load(list(stage.numbers))]
-        stages.commit("orders", 0, [stage], found=[found], batch=journal.batch)
+        stages.begin_commit("orders", 0, [stage], batch=journal.batch)
+        stages.publish(stage, found, journal.batch)
+        stage.end(journal.batch)
         found.clear()
         streaming.broker.container.run_round()
         await streaming.work()

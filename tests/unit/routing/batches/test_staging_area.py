@@ -89,7 +89,7 @@ def test_what_a_batch_that_is_done_again_has_staged_goes() -> None:
     staging.send(task(), b"a")
     staging.commit((0, 0))
     staging.send(task(0, 1), b"a")
-    assert staging.stages.drop_up_to("orders", 0, staging.routing.batch) == 1
+    assert staging.drop_up_to("orders", 0) == 1
     assert (staging.waiting(), stored(staging)) == ([b"a"], 0)
 
 
@@ -208,7 +208,7 @@ def test_a_stage_that_ends_before_it_is_read_stops_the_commit() -> None:
     found = [[chosen[0].read(each) for each in stored]]
     staging.stages.abort("orders", 0, staging.routing.batch)
     with pytest.raises(NoSuchNode, match="ended meanwhile"):
-        staging.stages.commit("orders", 0, chosen, found=found, batch=staging.routing.batch)
+        staging.commit_loaded("orders", 0, chosen, found=found)
     assert staging.waiting() == []
 
 

@@ -81,7 +81,7 @@ class Stages(RuleBasedStateMachine):
         is_done = batch <= self.watermarks.get(query, -1)
         assert stages.is_committed(query, batch) == is_done
         if is_done:
-            stages.drop_up_to(query, batch, self.staging.routing.batch)
+            self.staging.drop_up_to(query, batch)
         elif counts and off:
             with pytest.raises(NotAsSent):
                 self.staging.commit(*named, batch=batch, query=query, counts=counts)
