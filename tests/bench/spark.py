@@ -53,6 +53,9 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.spark", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="messages, and events")
+    parser.add_argument(
+        "--executors", type=int, default=0, help="tasks that run at a time; by default one per core"
+    )
     parser.add_argument("--only", action="append", help="one row (repeatable)")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds that a row may take")
     parser.add_argument(
@@ -81,7 +84,7 @@ def measure(options: argparse.Namespace) -> None:
         raise BenchError(f"no row {', '.join(sorted(strangers))}; there are {', '.join(names)}")
     facts = machine.description()
     with tempfile.TemporaryDirectory(prefix="bench-spark-", dir=disk_folder()) as name:
-        site = Site(Path(name), options.rows)
+        site = Site(Path(name), options.rows, options.executors)
         run = Run(site, say, options.limit)
         figures = []
         try:
@@ -101,7 +104,7 @@ def measure(options: argparse.Namespace) -> None:
     manner = "interpreted" if from_checkout() else "compiled"
     print(
         f"{options.rows:,} messages of 1 KiB with ten properties, and as many events; SQLite; "
-        f"the broker is {manner}."
+        f"the broker is {manner}; {site.executors} executors."
     )
     print("Machine: " + "; ".join(f"{key} {value}" for key, value in facts.items()) + ".\n")
     print(table(figures))

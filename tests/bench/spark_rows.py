@@ -1,6 +1,5 @@
 """The rows of the benchmark of the pipeline: the work of each, and how much of it is counted."""
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -130,21 +129,21 @@ def _stream(run: Run, writer: DataStreamWriter, until: int | None = None) -> Mea
 # ---- reading
 
 
-def _where(broker: BrokerProcess, *, by_http: bool) -> dict[str, str]:
-    """Return the options that name the broker and the number of partitions, one for each core."""
-    given = {"url": broker.url, "numPartitions": str(os.cpu_count() or 1)}
+def _where(run: Run, broker: BrokerProcess, *, by_http: bool) -> dict[str, str]:
+    """Return the options that name the broker and the partitions, one for each executor."""
+    given = {"url": broker.url, "numPartitions": str(run.site.executors)}
     return {**given, **({"managementUrl": broker.http_url} if by_http else {})}
 
 
 def _browse(run: Run, *, by_http: bool) -> Measured:
     with run.site.broker(run.site.messages()) as broker:
-        given = {**_where(broker, by_http=by_http), "mode": "browse", "address": QUEUE}
+        given = {**_where(run, broker, by_http=by_http), "mode": "browse", "address": QUEUE}
         return _noop(run, run.site.spark.read.format("amqp").options(**given).load())
 
 
 def _lease(run: Run, *, by_http: bool, schema: str | None = None) -> Measured:
     with run.site.broker(run.site.messages()) as broker:
-        given = {**_where(broker, by_http=by_http), "address": QUEUE}
+        given = {**_where(run, broker, by_http=by_http), "address": QUEUE}
         given["maxMessagesPerTrigger"] = str(BATCH)
         reader = run.site.spark.readStream.format("amqp").options(**given)
         rows = (reader if schema is None else reader.schema(schema)).load()
@@ -162,7 +161,7 @@ def _events_by_adbc(run: Run) -> Measured:
 
 def _events_by_http(run: Run) -> Measured:
     with run.site.broker(run.site.events()) as broker:
-        return _events(run, _where(broker, by_http=True))
+        return _events(run, _where(run, broker, by_http=True))
 
 
 class _Loop(MessagingHandler):
@@ -275,7 +274,7 @@ def _rate_parquet(run: Run) -> Measured:
 def _archived(run: Run, what: str, broker: BrokerProcess, place: Path) -> Measured:
     job = Archiving.asked(
         place,
-        _where(broker, by_http=True),
+        _where(run, broker, by_http=True),
         whats=[what],
         address=QUEUE if what == MESSAGES else None,
         subscription=None,

@@ -6,6 +6,7 @@ well under a minute, while any of our senders takes several minutes.
 """
 
 import asyncio
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -118,11 +119,15 @@ async def _fill_events(database: Path, count: int) -> None:
 
 
 class Site:
-    """The place where rows are measured. `rows` is its number of messages, and of events."""
+    """The place where rows are measured. `rows` is its number of messages, and of events.
 
-    def __init__(self, folder: Path, rows: int) -> None:
+    Spark runs as many tasks at a time as there are `executors`, 0 for one on each core.
+    """
+
+    def __init__(self, folder: Path, rows: int, executors: int = 0) -> None:
         self.folder: Final = folder
         self.rows: Final = rows
+        self.executors: Final = executors or os.cpu_count() or 1
         self._spark: SparkSession | None = None
         self._copies = 0
 
@@ -133,7 +138,9 @@ class Site:
             settings = {**CONFIGURATION, "spark.local.dir": str(self.folder / "scratch")}
             settings["spark.sql.warehouse.dir"] = str(self.folder / "warehouse")
             log = self.folder / "spark.log"
-            spark = session("bench", master="local[*]", configuration=settings, log=log)
+            spark = session(
+                "bench", master=f"local[{self.executors}]", configuration=settings, log=log
+            )
             self._spark = spark
             spark.range(1_000_000).selectExpr("sum(id)").collect()
             few = {"mode": "events", "storeUrl": self.events_url, "endingPosition": "2"}
