@@ -139,6 +139,18 @@ MUTATIONS: Final = (
         "retirement.commit(batch)",
     ),
     Mutation(
+        "what a lease holds is lost when it ends",
+        "broker/routing/batches/leases.py",
+        "                entry.queue.dispose(entry, disposal, batch)",
+        "                entry.queue.accept(entry, batch)",
+    ),
+    Mutation(
+        "the batch of a lease is not stored",
+        "broker/routing/batches/leases.py",
+        "changes.acquire(as_stored_lease_batch(lease, lease_batch))",
+        "pass",
+    ),
+    Mutation(
         "a transaction that can only be rolled back is committed as far as it came",
         "broker/routing/transaction.py",
         "if self.doomed_by is not None:\n            raise self.doomed_by",

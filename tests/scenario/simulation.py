@@ -33,6 +33,12 @@ LENGTH: Final = 200
 FAILING: Final = 0.6
 """Probability that a run whose broker waits for the disk has failing commits."""
 
+LEASING: Final = 0.6
+"""Probability that a run has a lease; each run whose broker waits for the disk has one."""
+
+LEASED: Final = 24
+"""Operations of the lease in such a run, in the place of others."""
+
 FAILURES: Final = 4
 """Maximum failing commits per run; after each, another broker continues with the stored state."""
 
@@ -95,6 +101,12 @@ def operations_of(seed: int) -> tuple[Setting, list[Operation]]:
     kinds = draw.choices(list(WEIGHTS), [each + 0.2 for each in weights], k=LENGTH)
     clients = draw.randint(1, CLIENTS)
     operations = [Operation(kind, draw.randrange(clients), draw.getrandbits(32)) for kind in kinds]
+    if setting.waits_for_disk or draw.random() < LEASING:
+        for at in draw.sample(range(LENGTH), LEASED):
+            kind = draw.choice(("lease", "lease", "lease", "settle_lease"))
+            if draw.random() < 0.05:
+                kind = "release_lease"
+            operations[at] = Operation(kind, 0, draw.getrandbits(32))
     if setting.waits_for_disk and draw.random() < FAILING:
         for at in draw.sample(range(LENGTH), draw.randint(1, FAILURES)):
             operations[at] = Operation("break_store", 0, draw.getrandbits(32))
@@ -119,6 +131,7 @@ class Ending:
     run: Run
 
     def check(self) -> None:
+        self.run.world.lease.release()
         self._calm_down()
         self._check_senders()
         self._check_store()
@@ -301,8 +314,13 @@ class Ending:
                 raise Wrong(f"topic {address} still has subscriptions")
         if world.broker.router.bindings or world.broker.router.expiries.waiting():
             raise Wrong("bindings or leases are left")
+        if world.broker.router.leases.named and not world.lease.may_rest:
+            raise Wrong("a lease is left")
         world.pass_time(400_000)
-        if world.broker.router.timer_queue.next_deadline_ms() != NOTHING:
+        if (
+            not world.lease.may_rest
+            and world.broker.router.timer_queue.next_deadline_ms() != NOTHING
+        ):
             raise Wrong("the timer queue is not empty")
         if world.container.peer_count() or world.container.touched:
             raise Wrong("somebody is left")

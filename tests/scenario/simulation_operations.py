@@ -276,6 +276,23 @@ def break_store(run: Run, who: int) -> None:  # noqa: ARG001 - there is one disk
         run.begin_with(reborn(run.world))
 
 
+def lease(run: Run, who: int) -> None:  # noqa: ARG001 - a lease is of no connection
+    """Request a batch for the lease, which is opened if it is not there."""
+    draw = run.draw
+    addresses = [address for address in run.queues if address not in ("DLQ", "EXP")]
+    if addresses:
+        ttl_ms = draw.choice((0, 0, 2000))
+        run.world.lease.acquire(draw.choice(addresses), ttl_ms=ttl_ms, most=draw.choice((1, 3, 10)))
+
+
+def settle_lease(run: Run, who: int) -> None:  # noqa: ARG001 - a lease is of no connection
+    run.world.lease.settle()
+
+
+def release_lease(run: Run, who: int) -> None:  # noqa: ARG001 - a lease is of no connection
+    run.world.lease.release()
+
+
 def deliver(run: Run, who: int) -> None:  # noqa: ARG001 - everybody's
     """Let everything that is under way arrive."""
     run.carry_all()
@@ -307,6 +324,9 @@ OPERATIONS: Final[dict[str, Callable[[Run, int], None]]] = {
         echo,
         wait,
         commit,
+        lease,
+        settle_lease,
+        release_lease,
         break_store,
         deliver,
     )

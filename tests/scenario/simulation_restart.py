@@ -138,6 +138,7 @@ def begin_anew(world: World, earlier: World) -> None:
         node = queues.get(message.queue) or world.model.node("queue", message.queue)
         assert known is not None
         put_back(world, node, message, known, earlier)
+    world.lease.come_back(earlier.lease)
 
 
 def subscribe_again(world: World, before: Subscription, topic: Node) -> Subscription:

@@ -16,6 +16,7 @@ from broker.routing.queues.queue import Queue
 from broker.routing.timer_queue import NOTHING
 from storage.api import Store, StoreError
 from storage.memory import MemoryStore
+from tests.scenario.simulation_leases import LeaseProgram
 from tests.scenario.simulation_model import Model
 from tests.scenario.simulation_records import Ending, Entry, Message, Node, Rule, Wrong
 from tests.scenario.simulation_subscriptions import Subscriptions
@@ -104,6 +105,7 @@ class World:
         self.ended: set[Link] = set()
         "Links ended since the last look: the rest of a delivery may have been written before."
         self.subscriptions = Subscriptions(self)
+        self.lease = LeaseProgram(self)
         self.sent: dict[int, Sent] = {} if earlier is None else earlier.sent
         self.accepted_ids: set[int] = set() if earlier is None else earlier.accepted_ids
         self.gone: set[tuple[Node, int]] = set()
@@ -211,6 +213,7 @@ class World:
         self._let_answers_out()
         if self._loads and self._working:
             self._step()
+        leasing = self.lease.look()
         written, self.written = self.written, []
         frames = [(edge, edge.read(data)) for edge, data in written]
         for edge, each in frames:
@@ -228,7 +231,7 @@ class World:
                 ready.append(link)
             elif link.pieces is not None and not link.incoming and link.session.may_send():
                 raise Wrong(f"link {link.attach.name}: half a delivery, with room for the rest")
-        self.model.check_round(ready if is_idle else (), served)
+        self.model.check_round(ready if is_idle else (), [*served, *leasing])
         if self.broker.watcher.errors:
             raise Wrong(f"a bug has shown: {self.broker.watcher.errors[0]!r}")
         self._count()
