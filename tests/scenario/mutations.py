@@ -151,6 +151,12 @@ MUTATIONS: Final = (
         "pass",
     ),
     Mutation(
+        "the number of a sink's last batch is not stored",
+        "broker/routing/batches/staging_area.py",
+        "batch.stage_changes().keep(kept)",
+        "pass",
+    ),
+    Mutation(
         "a transaction that can only be rolled back is committed as far as it came",
         "broker/routing/transaction.py",
         "if self.doomed_by is not None:\n            raise self.doomed_by",

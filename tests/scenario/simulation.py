@@ -37,7 +37,7 @@ LEASING: Final = 0.6
 """Probability that a run has a lease; each run whose broker waits for the disk has one."""
 
 LEASED: Final = 24
-"""Operations of the lease in such a run, in the place of others."""
+"""Operations of the lease in such a run, in the place of others; half as many are of a sink."""
 
 FAILURES: Final = 4
 """Maximum failing commits per run; after each, another broker continues with the stored state."""
@@ -107,6 +107,9 @@ def operations_of(seed: int) -> tuple[Setting, list[Operation]]:
             if draw.random() < 0.05:
                 kind = "release_lease"
             operations[at] = Operation(kind, 0, draw.getrandbits(32))
+        for at in draw.sample(range(LENGTH), LEASED // 2):
+            kind = draw.choice(("stage", "commit_stage"))
+            operations[at] = Operation(kind, 0, draw.getrandbits(32))
     if setting.waits_for_disk and draw.random() < FAILING:
         for at in draw.sample(range(LENGTH), draw.randint(1, FAILURES)):
             operations[at] = Operation("break_store", 0, draw.getrandbits(32))
@@ -132,6 +135,7 @@ class Ending:
 
     def check(self) -> None:
         self.run.world.lease.release()
+        self.run.world.sink.end()
         self._calm_down()
         self._check_senders()
         self._check_store()

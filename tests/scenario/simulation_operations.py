@@ -293,6 +293,16 @@ def release_lease(run: Run, who: int) -> None:  # noqa: ARG001 - a lease is of n
     run.world.lease.release()
 
 
+def stage(run: Run, who: int) -> None:  # noqa: ARG001 - a stage outlives its links
+    addresses = [each for each in run.queues if each not in ("DLQ", "EXP", "small", "narrow")]
+    if addresses:
+        run.world.sink.stage(run.draw.choice(addresses), run.draw.choice((1, 3)))
+
+
+def commit_stage(run: Run, who: int) -> None:  # noqa: ARG001 - a sink is of no connection
+    run.world.sink.commit()
+
+
 def deliver(run: Run, who: int) -> None:  # noqa: ARG001 - everybody's
     """Let everything that is under way arrive."""
     run.carry_all()
@@ -327,6 +337,8 @@ OPERATIONS: Final[dict[str, Callable[[Run, int], None]]] = {
         lease,
         settle_lease,
         release_lease,
+        stage,
+        commit_stage,
         break_store,
         deliver,
     )

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from broker.restore import restore
 from storage.records import StoredMessage
+from storage.stages import STAGED
 from tests.scenario.simulation_edge import MARK, NOTE
 from tests.scenario.simulation_records import Ending, Entry, Node, Wrong
 from tests.scenario.simulation_subscriptions import Subscription
@@ -24,11 +25,12 @@ def id_of(stored: StoredMessage) -> int:
 
 
 def all_stored(world: World) -> list[StoredMessage]:
-    """Return every stored message, those of each queue in their order."""
+    """Return every stored message that is not staged, those of each queue in their order."""
     held: list[StoredMessage] = []
     while part := world.run(world.store.messages(int(held[-1].number) if held else 0)):
         held += part
-    return sorted(held, key=lambda each: int(each.position))
+    queued = [each for each in held if each.queue != STAGED]
+    return sorted(queued, key=lambda each: int(each.position))
 
 
 def known_as(world: World, queue: str) -> Node | None:
@@ -139,6 +141,7 @@ def begin_anew(world: World, earlier: World) -> None:
         assert known is not None
         put_back(world, node, message, known, earlier)
     world.lease.come_back(earlier.lease)
+    world.sink.come_back(earlier.sink)
 
 
 def subscribe_again(world: World, before: Subscription, topic: Node) -> Subscription:

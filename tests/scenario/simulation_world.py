@@ -19,6 +19,7 @@ from storage.memory import MemoryStore
 from tests.scenario.simulation_leases import LeaseProgram
 from tests.scenario.simulation_model import Model
 from tests.scenario.simulation_records import Ending, Entry, Message, Node, Rule, Wrong
+from tests.scenario.simulation_stages import SinkProgram
 from tests.scenario.simulation_subscriptions import Subscriptions
 from tests.support.broker import Broker
 from tests.support.memory import Quiet
@@ -106,6 +107,7 @@ class World:
         "Links ended since the last look: the rest of a delivery may have been written before."
         self.subscriptions = Subscriptions(self)
         self.lease = LeaseProgram(self)
+        self.sink = SinkProgram(self)
         self.sent: dict[int, Sent] = {} if earlier is None else earlier.sent
         self.accepted_ids: set[int] = set() if earlier is None else earlier.accepted_ids
         self.gone: set[tuple[Node, int]] = set()
@@ -166,6 +168,10 @@ class World:
             return Rejected, message
         self.model.stats["published"] += 1
         return Accepted, message
+
+    def note_sent(self, record: Message, payload: bytes, address: str) -> None:
+        """Record a message that is sent to a queue by other means than a link."""
+        self.sent[record.id] = Sent(record, payload, "queue", address)
 
     def note(self, entry: Entry) -> None:
         """Record that the message has a message-annotation more."""
