@@ -44,9 +44,10 @@ def test_a_bridge_is_listed_paused_and_resumed(own_broker: BrokerProcess, tmp_pa
 
 
 def _until(client: Client, state: str) -> None:
+    found = ""
     end_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < end_s:
-        record = json.loads(client.prints("bridge", "list", "--json"))
-        if record["state"] == state:
+        found = json.loads(client.prints("bridge", "list", "--json"))["state"]
+        if found == state:
             return
-    raise AssertionError(record)
+    raise AssertionError(found)
