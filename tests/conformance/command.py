@@ -52,7 +52,7 @@ def run(asked: Asked) -> int:
         reasons = {} if asked.known is None else known_failures(asked.known, names)
         _check_folders(asked)
         suite = _jms_run(asked) if rules else JmsRun()
-        report = asyncio.run(_run(asked, (cases, rules), options, suite))
+        report = asyncio.run(judge_chosen(asked, (cases, rules), options, suite))
     except CannotRun as reason:
         print(f"conformance: {reason}", file=sys.stderr)
         return EXIT_CANNOT
@@ -121,19 +121,21 @@ def _write(report: Report, asked: Asked) -> None:
         write_json(report, asked.json)
 
 
-async def _run(
+async def judge_chosen(
     asked: Asked,
     selected: tuple[list[Case], list[JmsRule]],
     options: Options,
     suite: JmsRun,
 ) -> Report:
+    """Judge the cases, then the rules of the suite in Java unless the broker is dead."""
     cases, rules = selected
     broker = await _identity(options)
     began, start = datetime.now(UTC), time.monotonic()
     with watching(len(cases) + len(rules)) as watcher:
-        results = await judge_all(cases, options, watcher)
-        if results and results[-1].verdict is Verdict.NOT_RUN:
-            results += not_run(rules, _killer(results))
+        judged = await judge_all(cases, options, watcher)
+        results = judged.results
+        if judged.killer:
+            results += not_run(rules, judged.killer)
         elif rules:
             results += await judge_jms(rules, options, suite, watcher)
     return Report(
@@ -144,11 +146,6 @@ async def _run(
         options=_told(asked),
         results=results,
     )
-
-
-def _killer(results: list[Result]) -> str:
-    """Return the name of the last case in which the broker died."""
-    return next(each.case.name for each in reversed(results) if each.died)
 
 
 def _jms_run(asked: Asked) -> JmsRun:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from .harness import Case, Result, Rule, judge
@@ -15,10 +15,20 @@ ALIVE: Final = "a broker that goes on"
 DEAD: Final = "it answers no client any more"
 
 
-async def judge_all(
-    cases: list[Case], options: Options, watcher: Watcher | None = None
-) -> list[Result]:
-    """Run cases one after another; return a result for each.
+@dataclass(frozen=True)
+class Judged:
+    """The results of a run, one for each case.
+
+    `killer` is the name of the case in which the broker died without coming back, empty if it
+    is alive.
+    """
+
+    results: list[Result]
+    killer: str = ""
+
+
+async def judge_all(cases: list[Case], options: Options, watcher: Watcher | None = None) -> Judged:
+    """Run cases one after another; return a result for each, and whether the broker is alive.
 
     If the broker dies and does not come back, the remaining cases are "not run". A broker that does
     not even answer a protocol header before the first case is judged by all cases: its silence is
@@ -27,8 +37,9 @@ async def judge_all(
     run = _Running(options, watcher or Silent(), can_die=await answers(options))
     for at, each in enumerate(cases):
         if not await run.judge(each):
-            return [*run.results, *not_run(cases[at + 1 :], run.revival.killer)]
-    return run.results
+            killer = run.revival.killer
+            return Judged([*run.results, *not_run(cases[at + 1 :], killer)], killer)
+    return Judged(run.results, "" if await run.outlived_all() else run.revival.killer)
 
 
 def not_run(rules: Iterable[Rule], killer: str) -> list[Result]:
@@ -100,6 +111,16 @@ class _Running:
         self.results.append(result if is_alive else killing(result))
         self._watcher.judged(self.results[-1])
         return is_alive or await self.revival.revived(result)
+
+    async def outlived_all(self) -> bool:
+        """Return whether the broker answers after the last case, or is back.
+
+        A broker that does neither died of the last case, which then failed.
+        """
+        if not self.results or not await self.revival.is_dead():
+            return True
+        self.results[-1] = killing(self.results[-1])
+        return await self.revival.revived(self.results[-1])
 
 
 def killing(result: Result) -> Result:

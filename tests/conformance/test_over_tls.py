@@ -49,7 +49,7 @@ def options(secured_broker: SecuredBroker) -> Options:
 def test_every_case_over_tls_with_scram_and_rules(secured_broker: SecuredBroker) -> None:
     others = NOT_APPLICABLE | OPEN_TO_ALL | RESTARTING | OF_ADMINISTRATORS
     cases = [each for each in all_cases() if each.name not in others]
-    results = asyncio.run(judge_all(cases, options(secured_broker)))
+    results = asyncio.run(judge_all(cases, options(secured_broker))).results
     not_passed = [each for each in results if each.verdict is not Verdict.PASSED]
     assert not not_passed, "\n\n".join(in_text(each, frames=True) for each in not_passed[:5])
     assert "Traceback" not in Path(secured_broker.log).read_text()

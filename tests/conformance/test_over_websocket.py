@@ -78,7 +78,7 @@ def options(broker: WebBroker, listener: str) -> Options:
 @pytest.mark.parametrize("listener", ["web", "web-tls"])
 def test_cases_within_websocket(web_broker: WebBroker, listener: str) -> None:
     cases = [each for each in all_cases() if each.name in CASES]
-    results = asyncio.run(judge_all(cases, options(web_broker, listener)))
+    results = asyncio.run(judge_all(cases, options(web_broker, listener))).results
     others = [each for each in results if each.verdict is not Verdict.PASSED]
     assert not others, "\n\n".join(in_text(each, frames=True) for each in others)
     assert len(results) == len(CASES)

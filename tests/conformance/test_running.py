@@ -14,8 +14,12 @@ import pytest
 
 from tests.conformance import restart as restarts
 from tests.conformance import running
+from tests.conformance.asked import Asked
+from tests.conformance.command import exit_status, judge_chosen
 from tests.conformance.conversation import Conversation
 from tests.conformance.harness import Case, Result
+from tests.conformance.jms_api.catalogue import jms_rules
+from tests.conformance.jms_api.runner import JmsRun
 from tests.conformance.progress import ProgressLines, Watcher
 from tests.conformance.restart import RestartError, restart
 from tests.conformance.running import judge_all
@@ -97,7 +101,7 @@ async def test_a_broker_that_died_is_restarted(passes: bool) -> None:
     async with mortal(can_restart=True) as (broker, options):
         heard = Heard()
         cases = [named("before", opened), killing(broker, passes=passes), named("after", opened)]
-        results = await judge_all(cases, options, heard)
+        results = (await judge_all(cases, options, heard)).results
     assert [each.verdict.value for each in results] == ["passed", "failed", "passed"]
     assert [each.died for each in results] == [False, True, False]
     assert results[1].expected == (running.ALIVE if passes else "begin with remote_channel=0")
@@ -115,11 +119,39 @@ async def test_without_a_restart_the_other_cases_are_not_run(
     async with mortal(can_restart=False) as (broker, options):
         heard = Heard()
         others = [named("second", opened), named("third", opened)]
-        results = await judge_all([killing(broker, passes=passes), *others], options, heard)
+        results = (
+            await judge_all([killing(broker, passes=passes), *others], options, heard)
+        ).results
         await broker.start()
     assert [each.verdict.value for each in results] == ["failed", "not run", "not run"]
     assert results[2].reason == "the broker died in deadly, and did not come back"
     assert "--restart" in heard.words[-1]
+
+
+@pytest.mark.parametrize("passes", [False, True], ids=["in the case", "after its verdict"])
+async def test_the_rules_of_jms_are_not_run_after_a_death_in_the_last_case(
+    passes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exit status says so too, although every case before was run."""
+    monkeypatch.setattr(running, "BACK_S", 0.2)
+    rules = jms_rules()[:2]
+    async with mortal(can_restart=False) as (broker, options):
+        cases = [named("before", opened), killing(broker, passes=passes)]
+        # a command that would fail each rule if it were run
+        report = await judge_chosen(Asked(), (cases, rules), options, JmsRun(("false",)))
+        await broker.start()
+    assert [each.verdict.value for each in report.results] == [
+        *("passed", "failed", "not run", "not run")
+    ]
+    assert report.results[1].died
+    assert exit_status(report.results) == 4
+
+
+async def test_a_broker_that_is_restarted_after_the_last_case_is_alive() -> None:
+    async with mortal(can_restart=True) as (broker, options):
+        judged = await judge_all([killing(broker, passes=True)], options)
+    assert judged.killer == ""
+    assert judged.results[0].died
 
 
 async def test_a_supervisor_may_bring_the_broker_back() -> None:
@@ -136,7 +168,8 @@ async def test_a_supervisor_may_bring_the_broker_back() -> None:
             return asyncio.create_task(broker.start())
 
         tasks: list[asyncio.Task[None]] = []
-        results = await judge_all([named("deadly", dies), named("after", opened)], options, heard)
+        cases = [named("deadly", dies), named("after", opened)]
+        results = (await judge_all(cases, options, heard)).results
     assert [each.verdict.value for each in results] == ["failed", "passed"]
     assert "the broker is back, the run goes on" in heard.words
 
@@ -144,7 +177,7 @@ async def test_a_supervisor_may_bring_the_broker_back() -> None:
 async def test_a_case_that_fails_is_no_dead_broker() -> None:
     async with mortal(can_restart=True) as (_, options):
         heard = Heard()
-        results = await judge_all([named("fails", begun)], options, heard)
+        results = (await judge_all([named("fails", begun)], options, heard)).results
     assert (results[0].verdict, results[0].died) == (Verdict.FAILED, False)
     assert heard.words == ["fails failed"]
 
@@ -152,7 +185,8 @@ async def test_a_case_that_fails_is_no_dead_broker() -> None:
 async def test_silence_from_the_beginning_is_no_death() -> None:
     """A broker without SASL hangs up on each case; the cases tell that, not the run."""
     async with scripted(b"") as options:
-        results = await judge_all([named("first", opened), named("second", opened)], options)
+        cases = [named("first", opened), named("second", opened)]
+        results = (await judge_all(cases, options)).results
     assert [each.verdict for each in results] == [Verdict.FAILED, Verdict.FAILED]
     assert [each.died for each in results] == [False, False]
 
@@ -185,10 +219,9 @@ async def test_a_case_that_restarts_the_broker_needs_the_option() -> None:
             await after.open()
 
     async with mortal(can_restart=False) as (_, options):
-        (without,) = await judge_all([named("restarts", restarting)], options)
-        (failed,) = await judge_all(
-            [named("restarts", restarting)], replace(options, restart="exit 1")
-        )
+        cases = [named("restarts", restarting)]
+        (without,) = (await judge_all(cases, options)).results
+        (failed,) = (await judge_all(cases, replace(options, restart="exit 1"))).results
     assert without.reason.startswith("needs --restart")
     assert (failed.verdict, failed.got) == (Verdict.FAILED, "--restart ended with status 1: ")
 
