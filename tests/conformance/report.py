@@ -113,12 +113,12 @@ def write_junit(report: Report, file: Path) -> None:
     failure, and a case that was not run an error.
     """
     results = report.results
-    suite = Element("testsuite", name=report.title, timestamp=report.began, errors="0")
+    suite = Element("testsuite", name=_in_xml(report.title), timestamp=report.began, errors="0")
     suite.set("tests", str(len(results)))
     suite.set("time", f"{report.seconds:.3f}")
     properties = SubElement(suite, "properties")
     for name, value in _properties(report).items():
-        SubElement(properties, "property", name=name, value=_in_xml(str(value)))
+        SubElement(properties, "property", name=_in_xml(name), value=_in_xml(str(value)))
     for result in results:
         _add_test(suite, result)
     for attribute, tag in (("failures", "failure"), ("skipped", "skipped"), ("errors", "error")):
@@ -162,4 +162,5 @@ def _add_test(suite: Element, result: Result) -> None:
 
 
 def _in_xml(text: str) -> str:
+    """Return `text` with the code points in braces of characters that XML cannot have."""
     return NOT_XML.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)

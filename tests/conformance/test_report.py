@@ -141,6 +141,15 @@ def test_the_report_for_build_servers(tmp_path: Path) -> None:
     assert tests["seven"].find("error") is not None
 
 
+def test_the_report_for_build_servers_is_xml_whatever_the_broker_says(tmp_path: Path) -> None:
+    broker = replace(BROKER, product="Ex\x00ample", properties={"a\x01b": "c\udc80d"})
+    write_junit(replace(REPORT, broker=broker), tmp_path / "report.xml")
+    suite = ET.parse(tmp_path / "report.xml").getroot()
+    assert suite.get("name") == "AMQP 1.0 conformance of Ex\\u{0}ample 1.2"
+    told = {each.get("name"): each.get("value") for each in suite.findall("properties/property")}
+    assert told["broker.a\\u{1}b"] == "c\\u{dc80}d"
+
+
 def test_the_report_for_programs_has_everything(tmp_path: Path) -> None:
     write_json(REPORT, tmp_path / "report.json")
     content = json.loads((tmp_path / "report.json").read_text())
