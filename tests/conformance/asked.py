@@ -260,11 +260,11 @@ def options_of(asked: Asked) -> Options:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or PORTS.get(parts.scheme)
     except ValueError as error:
-        raise CannotRun(f"{url}: {error}") from None
+        raise CannotRun(_no_address(url, str(error))) from None
     if parts.scheme not in PORTS or host is None or port is None:
         raise CannotRun(
-            f"{url} is not like amqp://HOST:PORT or amqps://HOST:PORT, or ws://HOST:PORT/PATH"
-            " or wss://HOST:PORT/PATH"
+            f"{_without_login(url)} is not like amqp://HOST:PORT or amqps://HOST:PORT,"
+            " or ws://HOST:PORT/PATH or wss://HOST:PORT/PATH"
         )
     if asked.mechanism is not None and asked.mechanism not in KNOWN:
         raise CannotRun(f"--mechanism {asked.mechanism} is none of {', '.join(KNOWN)}")
@@ -295,6 +295,25 @@ def options_of(asked: Asked) -> Options:
         queue_template=templates.get("queue", NAME),
         topic_template=templates.get("topic", NAME),
     )
+
+
+def _no_address(url: str, error: str) -> str:
+    """Return why `url` is no address; `error` of urlsplit, which may quote a part of a login."""
+    if "@" not in url:
+        return f"{url}: {error}"
+    hint = (
+        "its host or port is wrong, or its login has a character to be written as %2F, %23 or %3F"
+    )
+    return f"{_without_login(url)}: {hint}"
+
+
+def _without_login(url: str) -> str:
+    """Return `url` without user and password, also if they are not written as they should be."""
+    _, at, place = url.rpartition("@")
+    if not at:
+        return url
+    scheme, separator, _ = url.partition("://")
+    return f"{scheme}{separator}…@{place}" if separator and scheme.isalnum() else f"…@{place}"
 
 
 def _with_layers(asked: Asked) -> str:

@@ -39,6 +39,9 @@ EXIT_STATUSES: Final = (
 NOT_TOLD: Final = ("url", "user", "password", "key", "junit", "html", "json", "version")
 """Options that no report shows: secrets, and those that have no effect on the results."""
 
+GIVEN_ONLY: Final = ("restart",)
+"""Options of which a report shows only that they were given: a command may hold a password."""
+
 
 def run(asked: Asked) -> int:
     """Run the chosen cases, print their results and write reports; return the exit status."""
@@ -166,7 +169,7 @@ def _told(asked: Asked) -> dict[str, object]:
     """Return the options that were given, for the report, without what should not be in it."""
     usual = vars(Asked())
     return {
-        name: str(value) if isinstance(value, Path) else value
+        name: True if name in GIVEN_ONLY else str(value) if isinstance(value, Path) else value
         for name, value in vars(asked).items()
         if name not in NOT_TOLD and value != usual[name]
     }

@@ -182,6 +182,24 @@ def test_the_address_and_who_logs_in() -> None:
         options_of(Asked("amqp://h", dead_letter_address="queue"))
 
 
+SECRETS: Final = [
+    pytest.param("http://user:secret@h", "http://…@h is not like", id="another scheme"),
+    pytest.param("user:secret@h:5672", "…@h:5672 is not like", id="no scheme"),
+    pytest.param("user:secret://secret@h", "…@h is not like", id="a password like a scheme"),
+    pytest.param("amqp://user:secret@h:many", "amqp://…@h:many: ", id="a wrong port"),
+    pytest.param("amqp://user:secret/secret@h", "…@h: .* %2F", id="a password to be quoted"),
+    pytest.param("amqp://user:secret@more@[h", r"amqp://…@\[h: ", id="a wrong host"),
+]
+
+
+@pytest.mark.parametrize(("url", "told"), SECRETS)
+def test_a_wrong_url_is_told_without_its_login(url: str, told: str) -> None:
+    with pytest.raises(CannotRun, match=told) as caught:
+        options_of(Asked(url))
+    assert "secret" not in str(caught.value)
+    assert "user" not in str(caught.value)
+
+
 LOGINS = [
     pytest.param("asking", ["--mechanism", "SCRAM-SHA-512"], SHOP, id="SCRAM"),
     pytest.param("demanding", ["shop"], None, id="a certificate alone"),

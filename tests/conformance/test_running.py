@@ -138,13 +138,16 @@ async def test_the_rules_of_jms_are_not_run_after_a_death_in_the_last_case(
     async with mortal(can_restart=False) as (broker, options):
         cases = [named("before", opened), killing(broker, passes=passes)]
         # a command that would fail each rule if it were run
-        report = await judge_chosen(Asked(), (cases, rules), options, JmsRun(("false",)))
+        asked = Asked(restart="restart --password secret")
+        report = await judge_chosen(asked, (cases, rules), options, JmsRun(("false",)))
         await broker.start()
     assert [each.verdict.value for each in report.results] == [
         *("passed", "failed", "not run", "not run")
     ]
     assert report.results[1].died
     assert exit_status(report.results) == 4
+    # the command may hold a password
+    assert report.options == {"restart": True}
 
 
 async def test_a_broker_that_is_restarted_after_the_last_case_is_alive() -> None:
