@@ -7,6 +7,8 @@ import sys
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +20,7 @@ from .jms_api.catalogue import JmsRule, jms_rules
 from .jms_api.java_suite import java_command
 from .jms_api.runner import JmsRun, judge_jms
 from .known import is_unexpected_failure, is_unexpected_pass, known_failures, with_known
+from .outputs import check_outputs, write_outputs
 from .progress import watching
 from .report import in_text, totals, write_junit
 from .report_file import Report, write_json
@@ -31,9 +34,9 @@ EXIT_UNEXPECTED_PASS: Final = 3
 EXIT_NOT_FINISHED: Final = 4
 
 EXIT_STATUSES: Final = (
-    "Exit status: 0 no case failed that was not expected to, 1 a case failed, 2 nothing was run:"
-    " wrong options, or no broker, 3 no case failed, and one passed that --known expects to fail,"
-    " 4 the broker died and did not come back, so cases were not run."
+    "Exit status: 0 no case failed that was not expected to, 1 a case failed, 2 nothing was run"
+    " (wrong options, or no broker), or a report could not be written, 3 no case failed, and one"
+    " passed that --known expects to fail, 4 the broker died and did not come back, so cases were not run."
 )
 
 NOT_TOLD: Final = ("url", "user", "password", "key", "junit", "html", "json", "version")
@@ -45,6 +48,10 @@ GIVEN_ONLY: Final = ("restart",)
 
 def run(asked: Asked) -> int:
     """Run the chosen cases, print their results and write reports; return the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # a broker may send characters that the terminal's encoding does not have
+            stream.reconfigure(errors="backslashreplace")
     try:
         cases, rules = _chosen(asked)
         if asked.list_only:
@@ -53,16 +60,19 @@ def run(asked: Asked) -> int:
         options = options_of(asked)
         names = {rule.name for rule in (*all_cases(), *jms_rules())}
         reasons = {} if asked.known is None else known_failures(asked.known, names)
-        _check_folders(asked)
+        check_outputs((asked.junit, asked.html, asked.json))
         suite = _jms_run(asked) if rules else JmsRun()
         report = asyncio.run(judge_chosen(asked, (cases, rules), options, suite))
     except CannotRun as reason:
         print(f"conformance: {reason}", file=sys.stderr)
         return EXIT_CANNOT
     report = replace(report, results=with_known(report.results, reasons))
+    # before anything is printed: who reads that may be gone
+    errors = _write(report, asked)
     _print_results(report.results, asked.case)
-    _write(report, asked)
-    return exit_status(report.results)
+    for error in errors:
+        print(f"conformance: {error}", file=sys.stderr)
+    return EXIT_CANNOT if errors else exit_status(report.results)
 
 
 def exit_status(results: list[Result]) -> int:
@@ -108,20 +118,15 @@ def _print_results(results: list[Result], named: list[str]) -> None:
     print(totals(results))
 
 
-def _check_folders(asked: Asked) -> None:
-    """Raise CannotRun if a report could not be written: better now than after the run."""
-    for file in (asked.junit, asked.html, asked.json):
-        if file is not None and not file.absolute().parent.is_dir():
-            raise CannotRun(f"{file}: there is no folder {file.parent}")
-
-
-def _write(report: Report, asked: Asked) -> None:
-    if asked.junit is not None:
-        write_junit(report, asked.junit)
-    if asked.html is not None:
-        write_html(report, asked.html)
-    if asked.json is not None:
-        write_json(report, asked.json)
+def _write(report: Report, asked: Asked) -> list[str]:
+    """Write the reports; return the errors of those that cannot be written."""
+    return write_outputs(
+        (
+            (asked.junit, partial(write_junit, report)),
+            (asked.html, partial(write_html, report)),
+            (asked.json, partial(write_json, report)),
+        )
+    )
 
 
 async def judge_chosen(

@@ -6,12 +6,15 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement
 
+from .asked import CannotRun
 from .harness import Result, Rule
 from .html_page import HtmlPage, add_choice, add_verdict, slugs_of
+from .outputs import check_outputs, write_outputs
 from .report import by_clause, group_of, reasons_of, total, totals, verdict_of
 from .report_file import Report, ReportError, read_json
 from .verdict import Verdict
@@ -65,16 +68,21 @@ def compare(files: Sequence[Path], *, html: Path | None, markdown: Path | None) 
     """Write the pages that are asked for, or print the comparison; return the exit status."""
     try:
         compared = comparison_of([(file, read_json(file)) for file in files])
-    except ReportError as error:
+        check_outputs((html, markdown))
+    except (ReportError, CannotRun) as error:
         print(f"conformance: {error}", file=sys.stderr)
         return EXIT_CANNOT
-    if html is not None:
-        write_html_comparison(compared, html)
-    if markdown is not None:
-        markdown.write_text(in_markdown(compared), encoding="utf-8")
+    errors = write_outputs(
+        (
+            (html, partial(write_html_comparison, compared)),
+            (markdown, partial(write_markdown, compared)),
+        )
+    )
+    for error in errors:
+        print(f"conformance: {error}", file=sys.stderr)
     if html is None and markdown is None:
         print(in_lines(compared))
-    return 0
+    return EXIT_CANNOT if errors else 0
 
 
 def comparison_of(reports: Sequence[tuple[Path, Report]]) -> Comparison:
@@ -214,6 +222,11 @@ def _add_rule(page: HtmlPage, body: Element, rule: Rule, compared: Comparison) -
 
 
 # -- Markdown
+
+
+def write_markdown(compared: Comparison, file: Path) -> None:
+    """Write `in_markdown` to a file; a surrogate alone, which UTF-8 does not have, is escaped."""
+    file.write_text(in_markdown(compared), encoding="utf-8", errors="backslashreplace")
 
 
 def in_markdown(compared: Comparison) -> str:

@@ -128,7 +128,9 @@ class HtmlPage:
 
     def write(self, file: Path) -> None:
         """Write the page."""
-        content = json.dumps(self._frames, ensure_ascii=False, separators=(",", ":")).encode()
+        text = json.dumps(self._frames, ensure_ascii=False, separators=(",", ":"))
+        # a surrogate alone, which UTF-8 does not have, is then as JSON escapes it
+        content = text.encode(errors="backslashreplace")
         # without a time of writing, so that equal reports are equal files
         packed = base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
         kind = {"type": "application/gzip", "id": "frames"}

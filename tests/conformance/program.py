@@ -95,7 +95,8 @@ def run_cases(asked: Asked) -> None:
 @application.command(
     name="compare",
     cls=PlainCommand,
-    epilog="Exit status: 0 done, 2 a file is no report of --json, or is not there.",
+    epilog="Exit status: 0 done, 2 a file is no report of --json, or is not there, or a page could"
+    " not be written.",
 )
 def compare_reports(
     reports: Annotated[

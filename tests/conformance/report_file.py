@@ -48,7 +48,9 @@ def write_json(report: Report, file: Path) -> None:
         "broker": asdict(report.broker),
         "cases": [_written(result) for result in report.results],
     }
-    file.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+    # a surrogate alone, which UTF-8 does not have, is then as JSON escapes it
+    file.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _written(result: Result) -> dict[str, object]:

@@ -126,6 +126,21 @@ def test_the_help_has_every_exit_status() -> None:
     )
 
 
+@pytest.mark.parametrize("file", ["/dev/full", "/dev/null"])
+def test_a_disk_that_is_full_at_the_end_loses_one_report(
+    open_broker: BrokerProcess, tmp_path: Path, file: str
+) -> None:
+    json = tmp_path / "report.json"
+    chosen = ("--case", "unknown_version_is_answered_with_a_header")
+    done = run(open_broker.url, *chosen, "--html", file, "--json", str(json))
+    is_full = file == "/dev/full"
+    assert done.returncode == (2 if is_full else 0), done.stderr
+    assert done.stdout.endswith("1 cases: 1 passed, 0 failed, 0 not applicable\n")
+    expected = "conformance: /dev/full: it cannot be written: No space left on device\n"
+    assert done.stderr == (expected if is_full else "")
+    assert len(read_json(json).results) == 1
+
+
 def test_a_broker_that_names_topics_otherwise(open_broker: BrokerProcess) -> None:
     templates = ("topic=amq.topic/{name}", "queue=queues.{name}")
     options = [word for each in templates for word in ("--address-template", each)]
@@ -152,6 +167,7 @@ def test_a_broker_that_names_topics_otherwise(open_broker: BrokerProcess) -> Non
             ["amqp://h", "--known", "no.toml"], "no.toml: it cannot be read", id="no known failures"
         ),
         pytest.param(["amqp://h", "--json", "no/x.json"], "there is no folder no", id="no folder"),
+        pytest.param(["amqp://h", "--html", "/"], "/: it is a folder", id="a folder"),
         pytest.param(["amqp://h", "--cert", "no"], "--cert is for TLS", id="no TLS for it"),
         pytest.param(["amqps://h", "--key", "no"], "needs --cert", id="no certificate"),
         pytest.param(

@@ -88,6 +88,25 @@ def test_the_command_writes_pages(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "core 2.6.3 broken" in capsys.readouterr().out
 
 
+OUTPUTS: Final = [
+    pytest.param("no/page", "there is no folder", id="no folder"),
+    pytest.param(".", "it is a folder", id="a folder"),
+    pytest.param("/dev/full", "it cannot be written: No space", id="a full disk"),
+]
+
+
+@pytest.mark.parametrize("option", ["html", "markdown"])
+@pytest.mark.parametrize(("page", "told"), OUTPUTS)
+def test_a_page_that_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], page: str, told: str, option: str
+) -> None:
+    file = tmp_path / "report.json"
+    write_json(REPORT, file)
+    pages: dict[str, Path | None] = {"html": None, "markdown": None, option: tmp_path / page}
+    assert compare([file], **pages) == 2
+    assert f"{tmp_path / page}: {told}" in capsys.readouterr().err
+
+
 def test_a_file_that_is_no_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare([tmp_path / "missing.json"], html=None, markdown=None) == 2
     assert "missing.json: it cannot be read" in capsys.readouterr().err

@@ -177,6 +177,18 @@ def test_reports_for_servers_and_programs_have_the_same_content(tmp_path: Path) 
         assert test.get("name") == case["name"]
 
 
+def test_reports_have_a_surrogate_alone_as_an_escape(tmp_path: Path) -> None:
+    """Arguments that are no UTF-8 have such, and what the suite in Java tells may have them."""
+    result = replace(RESULTS[1], got="\\\udc80", conversation=["← \udc80"])
+    report = replace(REPORT, results=[result], options={"address": "\udc80"})
+    write_json(report, tmp_path / "report.json")
+    found = read_json(tmp_path / "report.json")
+    assert (found.options, found.results[0].got) == (report.options, result.got)
+    assert found.results[0].conversation == result.conversation
+    write_html(report, tmp_path / "report.html")
+    assert "address=&#56448;" in (tmp_path / "report.html").read_text()
+
+
 NO_REPORTS: Final = [
     pytest.param(None, "cannot be read", id="no file"),
     pytest.param("<xml/>", "no report", id="no JSON"),
