@@ -36,7 +36,8 @@ EXIT_NOT_FINISHED: Final = 4
 EXIT_STATUSES: Final = (
     "Exit status: 0 no case failed that was not expected to, 1 a case failed, 2 nothing was run"
     " (wrong options, or no broker), or a report could not be written, 3 no case failed, and one"
-    " passed that --known expects to fail, 4 the broker died and did not come back, so cases were not run."
+    " passed that --known expects to fail, 4 the broker died and did not come back, so cases were"
+    " not run."
 )
 
 NOT_TOLD: Final = ("url", "user", "password", "key", "junit", "html", "json", "version")

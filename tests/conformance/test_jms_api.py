@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from tests.conformance import running
 from tests.conformance.asked import Asked, CannotRun, options_of, tls_files
 from tests.conformance.command import run
 from tests.conformance.harness import Result, all_cases
+from tests.conformance.jms_api import runner
 from tests.conformance.jms_api.catalogue import SOURCES, JmsRule, jms_rules
 from tests.conformance.jms_api.java_suite import java_command
 from tests.conformance.jms_api.runner import JmsRun, judge_jms, result_of, variables
@@ -347,6 +349,52 @@ def test_what_is_built_is_used_again(tools: Path, tmp_path: Path) -> None:
     assert (tmp_path / "calls").read_text() == "fetched\ncompiled\n"
 
 
+def test_another_process_may_have_built_the_same_meanwhile(tools: Path) -> None:
+    put(tools, "java", "exit 0")
+    put(tools, "javac", '/bin/mkdir "${8}" classes && > "${8}/Main.class" && > classes/Main.class')
+    assert "jmsapi.Main" in java_command("client/*")
+
+
+def test_what_is_built_is_the_users_alone(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM runs it: a folder that another user owns is refused."""
+    put(tools, "java", "exit 0")
+    put(tools, "javac", '/bin/mkdir "${8}"')
+    java_command("client/*")
+    (place,) = (tools.parent / "cache" / "amqp-conformance").iterdir()
+    assert (place.stat().st_mode & 0o777, place.parent.stat().st_mode & 0o777) == (0o700, 0o700)
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    with pytest.raises(CannotRun, match="amqp-conformance belongs to another user"):
+        java_command("client/*")
+
+
+def test_a_relative_folder_of_caches_is_ignored(
+    tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tools, "java", "exit 0")
+    put(tools, "javac", '/bin/mkdir "${8}"')
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    monkeypatch.setenv("HOME", str(tools.parent))
+    monkeypatch.chdir(tools)
+    assert f"{tools.parent}/.cache/amqp-conformance/jms-api-" in " ".join(java_command("client/*"))
+
+
+def test_without_a_home_nothing_is_run(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(_: int) -> None:
+        raise KeyError
+
+    put(tools, "java", "exit 0")
+    put(tools, "javac", "exit 0")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    with pytest.raises(CannotRun, match=r"cannot be built: .*/dev/null"):
+        java_command("client/*")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    with pytest.raises(CannotRun, match="set XDG_CACHE_HOME"):
+        java_command("client/*")
+
+
 def test_a_jvm_that_ends_early_fails_the_rest(tools: Path, open_broker: BrokerProcess) -> None:
     """Its output is told for each rule of which it said nothing."""
     put(tools, "javac", '/bin/mkdir "${8}"')
@@ -358,6 +406,47 @@ def test_a_jvm_that_ends_early_fails_the_rest(tools: Path, open_broker: BrokerPr
     for result in found:
         assert result.verdict is Verdict.FAILED
         assert "no memory" in result.got
+
+
+TOLD = json.dumps({**LINE, "verdict": "passed"})
+
+BAD_LINES = [
+    pytest.param('echo "{no JSON"', "is no result of a rule: JSONDecodeError", id="no JSON"),
+    pytest.param("""echo '{"name": "x"}'""", "of a rule: KeyError('x')", id="an unknown name"),
+    pytest.param(f"echo '{TOLD}'", "KeyError('unselectedMessagesStay')", id="a name again"),
+    pytest.param(
+        """echo '{"name": "queueHoldsMessages"}'""", "KeyError('verdict')", id="half a result"
+    ),
+    pytest.param(
+        f"/usr/bin/head -c {2**20 + 99} /dev/zero; exec /bin/sleep 60",
+        "a line of more than 1048576 bytes",
+        id="a long line",
+    ),
+    pytest.param(
+        "echo 'no heap' >&2; exec /bin/sleep 60", "told nothing for 2 s: no heap", id="silence"
+    ),
+]
+
+
+@pytest.mark.parametrize(("script", "told"), BAD_LINES)
+def test_a_jvm_that_tells_no_result_fails_the_rest(
+    tools: Path,
+    open_broker: BrokerProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    told: str,
+) -> None:
+    """What it told before is kept, and the run goes on."""
+    monkeypatch.setattr(runner, "EXTRA_S", 0.1)
+    monkeypatch.setattr(runner, "MORE_S", 1.7)
+    put(tools, "javac", '/bin/mkdir "${8}"')
+    put(tools, "java", f"echo '{TOLD}'\n{script}")
+    rules = rules_of("unselected_messages_stay", "queue_holds_messages")
+    options = options_of(Asked(open_broker.url, timeout=0.2))
+    first, second = asyncio.run(judge_jms(rules, options, JmsRun(java_command("client/*"))))
+    assert first.verdict is Verdict.PASSED
+    assert (second.verdict, second.expected) == (Verdict.FAILED, "a suite that runs")
+    assert told in second.got
 
 
 def test_a_dead_broker_ends_the_run(

@@ -110,24 +110,52 @@ async def _read(
     options: Options,
     run: JmsRun,
 ) -> AsyncGenerator[Result, None]:
-    """Give a result for each of `left`; those of which a JVM that ended says nothing failed."""
+    """Give a result for each of `left`.
+
+    Those of which the JVM tells nothing have failed: it ended, it hangs, or a line of it is no
+    result, after which nothing is sure of the others.
+    """
+    limit_s = options.timeout_s + EXTRA_S + MORE_S
+    end = "the JVM ended"
     while left:
         try:
-            async with asyncio.timeout(options.timeout_s + EXTRA_S + MORE_S):
+            async with asyncio.timeout(limit_s):
                 line = await lines.readline()
         except TimeoutError:
-            line = b""
+            end = f"the JVM told nothing for {limit_s:g} s"
+            break
+        except ValueError:
+            end = f"the JVM told a line of more than {LINE_BYTES} bytes"
+            break
         if not line:
             break
-        if line.startswith(b"{"):
-            told = json.loads(line)
-            yield result_of(left.pop(told["name"]), told, options, run.named)
+        if not line.startswith(b"{"):
+            continue
+        try:
+            method, result = _result_in(line, left, options, run.named)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            end = f"the JVM told a line that is no result of a rule: {error!r}"
+            break
+        del left[method]
+        yield result
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(0, size - ERROR_CHARACTERS))
     printed = errors.read().decode(errors="replace").strip()
     for rule in left.values():
         failed = Result(rule, Verdict.FAILED, 0.0, [])
-        yield replace(failed, expected="a suite that runs", got=f"the JVM ended: {printed}")
+        yield replace(failed, expected="a suite that runs", got=f"{end}: {printed}")
+
+
+def _result_in(
+    line: bytes, left: Mapping[str, JmsRule], options: Options, named: Collection[str]
+) -> tuple[str, Result]:
+    """Return the method and the result that a line tells of one of `left`.
+
+    Raise ValueError, KeyError, TypeError or RecursionError if it tells none.
+    """
+    told = json.loads(line)
+    method = told["name"]
+    return method, result_of(left[method], told, options, named)
 
 
 def result_of(
@@ -136,7 +164,7 @@ def result_of(
     """Return the result that a line of the suite tells.
 
     The frames are those of a test that failed, or that the user named: the others would make a
-    report many times larger.
+    report many times larger. Raise ValueError, KeyError or TypeError for another form of line.
     """
     verdict, reason = Verdict(told["verdict"]), str(told["reason"])
     kind = Kind[str(told["kind"])] if told["kind"] else None
@@ -145,7 +173,8 @@ def result_of(
         verdict, kind, expected, got, reason = Verdict.FAILED, None, rule.sentence, reason, ""
     keeps = verdict is Verdict.FAILED or rule.name in named
     log = told["log"]
-    assert isinstance(log, list)
+    if not isinstance(log, list):
+        raise TypeError(f"log={log!r}")
     is_failed = verdict is Verdict.FAILED
     return Result(
         case=rule,
