@@ -144,8 +144,10 @@ async def judge(each: Case, options: Options) -> Result:
         found = result(Verdict.FAILED)
         return replace(found, expected=expected, got=got, is_unreachable=not lines)
 
+    limit_s = CASE_LIMIT_S if options.restart is None else RESTARTING_LIMIT_S
+    limit = asyncio.timeout(limit_s)
     try:
-        async with asyncio.timeout(CASE_LIMIT_S if options.restart is None else RESTARTING_LIMIT_S):
+        async with limit:
             if options.address is not None:
                 await _emptied(options, options.address)
             await _converse(each, options, name, lines=lines)
@@ -158,6 +160,10 @@ async def judge(each: Case, options: Options) -> Result:
             return failed(each.sentence, untried.reason)
         return result(Verdict.NOT_APPLICABLE, reason=untried.reason, kind=untried.kind)
     except OSError as error:
+        if limit.expired():
+            return failed(
+                f"an end within {limit_s:g} s", f"the case took longer than {limit_s:g} s"
+            )
         return failed("a connection", str(error) or repr(error))
     except Exception:  # noqa: BLE001 - whatever the error is, the other cases must run
         return failed("a harness that works", traceback.format_exc(limit=-4))

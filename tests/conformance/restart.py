@@ -8,7 +8,7 @@ import signal
 import ssl
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import IO, TYPE_CHECKING, Final
 
 from broker.amqp.frames import HEAD_SIZE, SASL_HEADER
@@ -58,13 +58,22 @@ async def restart(options: Options) -> None:
             async with asyncio.timeout(COMMAND_S):
                 status = await process.wait()
         except TimeoutError:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
             raise RestartError(f"--restart did not end within {COMMAND_S:g} s") from None
+        finally:
+            if process.returncode is None:
+                await _kill(process)
         if status:
             raise RestartError(f"--restart ended with status {status}: {_last_of(output)}")
     if not await answers_within(READY_S, options):
         raise RestartError(f"the broker does not answer {READY_S:g} s after --restart")
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    """Kill a command that runs on after its time, or after the end of the run."""
+    # it may end by itself just before
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 def _last_of(output: IO[bytes]) -> str:

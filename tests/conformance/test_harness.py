@@ -6,6 +6,7 @@ The brokers here are scripts: they send given bytes, whatever they receive.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,6 +18,7 @@ from broker.amqp.frames import AMQP_HEADER, EMPTY_FRAME, SASL_HEADER
 from broker.amqp.performatives import Begin, Close, End, Error, Flow, Open
 from broker.amqp.sasl_frames import SaslMechanisms, SaslOutcome
 from broker.amqp.types import Described, Map, Symbol, UInt, ULong
+from tests.conformance import harness
 from tests.conformance.conversation import Conversation
 from tests.conformance.frames import Disposition, Transfer, described, frame, raw_frame, sasl_frame
 from tests.conformance.harness import Case, all_cases, chosen, judge
@@ -182,6 +184,27 @@ async def test_a_bug_of_the_harness_is_no_pass() -> None:
         result = await judge(tried(run), options)
     assert result.verdict is Verdict.FAILED
     assert "oops" in result.got
+
+
+async def test_a_case_without_an_end_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run(_: Conversation) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(harness, "CASE_LIMIT_S", 0.2)
+    async with scripted(b"", hang_up=False) as options:
+        result = await judge(tried(run), options)
+    assert (result.verdict, result.expected) == (Verdict.FAILED, "an end within 0.2 s")
+    assert result.got == "the case took longer than 0.2 s"
+
+
+async def test_a_connection_that_times_out_is_no_long_case() -> None:
+    async def run(_: Conversation) -> None:
+        raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
+
+    async with scripted(b"") as options:
+        result = await judge(tried(run), options)
+    assert result.expected == "a connection"
+    assert "Connection timed out" in result.got
 
 
 async def test_nobody_there_is_no_pass() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -212,6 +214,21 @@ async def test_a_restart_that_fails_says_why(
         with pytest.raises(RestartError, match=told):
             await restart(replace(options, restart=command))
         await broker.start()
+
+
+async def test_a_restart_that_is_cancelled_ends_its_command(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    async with mortal(can_restart=False) as (_, options):
+        restarting = asyncio.create_task(
+            restart(replace(options, restart=f"echo $$ > {pipe}; exec tail -f /dev/null"))
+        )
+        pid = int(await asyncio.to_thread(pipe.read_text))
+        restarting.cancel()
+        await asyncio.wait([restarting])
+    assert restarting.cancelled()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 async def test_a_case_that_restarts_the_broker_needs_the_option() -> None:
