@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +30,11 @@ DIFFERS: Final = "differs"
 
 FRAMES_TOLD: Final = 12
 """Maximum frames of a failure in Markdown: the last ones count."""
+
+BACKTICKS: Final = re.compile("`+")
+
+MARKED: Final = re.compile(r"[\\`*_\[\]<>|~#&]")
+"""Characters that mark text in Markdown."""
 
 COLUMN_VERDICTS: Final = (Verdict.PASSED, Verdict.FAILED, Verdict.NOT_APPLICABLE)
 
@@ -231,19 +237,20 @@ def write_markdown(compared: Comparison, file: Path) -> None:
 
 def in_markdown(compared: Comparison) -> str:
     """Return the totals, the totals by clause, and each failure with its last frames."""
+    names = {broker: _plain(broker) for broker in compared.reports}
     lines = _row("broker", "cases", *(each.value for each in COLUMN_VERDICTS))
     lines += _rule(2 + len(COLUMN_VERDICTS))
     for broker, report in compared.reports.items():
         numbers = [total(report.results, verdict) for verdict in COLUMN_VERDICTS]
-        lines += _row(broker, str(len(report.results)), *numbers)
+        lines += _row(names[broker], str(len(report.results)), *numbers)
     lines += ["", "Passed / failed / not applicable by clause:", ""]
-    lines += _row("clause", *compared.reports) + _rule(1 + len(compared.reports))
+    lines += _row("clause", *names.values()) + _rule(1 + len(compared.reports))
     by_broker = {broker: by_clause(each.results) for broker, each in compared.reports.items()}
     for group in _groups(compared):
         counted = [_counted(by_broker[each].get(group, Counter())) for each in compared.reports]
         lines += _row(group, *counted)
     for broker in compared.reports:
-        lines += ["", f"## Failures of {broker}", ""]
+        lines += ["", f"## Failures of {names[broker]}", ""]
         failures = list(compared.failures(broker))
         lines += [] if failures else ["None."]
         for result in failures:
@@ -252,7 +259,12 @@ def in_markdown(compared: Comparison) -> str:
 
 
 def _row(*cells: str) -> list[str]:
-    return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"]
+    return [f"| {' | '.join(cells)} |"]
+
+
+def _plain(name: str) -> str:
+    """Return the name of a broker in one line, without marks of Markdown in it."""
+    return MARKED.sub(r"\\\g<0>", " ".join(name.split()))
 
 
 def _rule(columns: int) -> list[str]:
@@ -266,7 +278,7 @@ def _failure(result: Result) -> list[str]:
     if len(frames) > FRAMES_TOLD:
         told.append(f"… {len(frames) - FRAMES_TOLD} frames before")
     told += frames[-FRAMES_TOLD:]
-    # longer than any fence that a broker may have sent
     text = "\n".join(told).rstrip("\n")
-    fence = "`" * (3 + text.count("```"))
+    # longer than any fence that a broker may have sent
+    fence = "`" * max(3, 1 + max(map(len, BACKTICKS.findall(text)), default=0))
     return [f"### {case.source} {case.clause}: `{case.name}`", "", f"{fence}text", text, fence]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any, Final
 
 from .harness import Result, Rule
@@ -78,33 +78,84 @@ def read_json(file: Path) -> Report:
         return _report_of(content)
     except OSError as error:
         raise ReportError(f"{file}: it cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ReportError(f"{file}: it is no report that --json wrote: {error!r}") from None
 
 
-def _report_of(content: Mapping[str, Any]) -> Report:
-    if content["format"] != FORMAT:
-        raise ValueError(f"format {content['format']!r}, not {FORMAT!r}")
+def _report_of(content: object) -> Report:
+    """Return the report. Raise ValueError, KeyError or TypeError for another form."""
+    report = _Fields(content, "the report")
+    if (found := report.text("format")) != FORMAT:
+        raise ValueError(f"format {found!r}, not {FORMAT!r}")
     return Report(
-        broker=BrokerIdentity(**content["broker"]),
-        harness=content["harness"],
-        began=content["began"],
-        seconds=content["seconds"],
-        options=content["options"],
-        results=[_result_of(case) for case in content["cases"]],
+        broker=_broker_of(_Fields(report.of("broker", dict), "broker")),
+        harness=report.text("harness"),
+        began=report.text("began"),
+        seconds=report.of("seconds", int, float),
+        options=report.of("options", dict),
+        results=[_result_of(_Fields(case, "a case")) for case in report.of("cases", list)],
     )
 
 
-def _result_of(case: Mapping[str, Any]) -> Result:
+def _broker_of(broker: _Fields) -> BrokerIdentity:
+    properties = _Fields(broker.of("properties", dict), "properties of the broker")
+    return BrokerIdentity(
+        broker.text("place"),
+        product=broker.text("product"),
+        version=broker.text("version"),
+        container_id=broker.text("container_id"),
+        properties={name: properties.text(name) for name in properties.names},
+        capabilities=broker.texts("capabilities"),
+    )
+
+
+def _result_of(case: _Fields) -> Result:
     return Result(
-        Rule(case["name"], case["source"], case["clause"], case["sentence"]),
-        Verdict(case["verdict"]),
-        case["seconds"],
-        case["frames"],
-        expected=case["expected"],
-        got=case["got"],
-        reason=case["reason"],
-        kind=None if case["kind"] is None else Kind(case["kind"]),
-        known=case["known"],
-        died=case["died"],
+        Rule(*(case.text(name) for name in ("name", "source", "clause", "sentence"))),
+        Verdict(case.text("verdict")),
+        case.of("seconds", int, float),
+        case.texts("frames"),
+        expected=case.text("expected"),
+        got=case.text("got"),
+        reason=case.text("reason"),
+        kind=None if case.of("kind", str, NoneType) is None else Kind(case.text("kind")),
+        known=case.text("known"),
+        died=case.of("died", bool),
     )
+
+
+class _Fields:
+    """An object of JSON, whose fields are read with the types that they should have.
+
+    Each reader raises KeyError without the field, and TypeError for another type.
+    """
+
+    def __init__(self, content: object, place: str) -> None:
+        if not isinstance(content, dict):
+            raise TypeError(f"{place} is no object")
+        self._content: Final[dict[str, Any]] = content
+        self._place: Final = place
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all fields."""
+        return list(self._content)
+
+    def of(self, name: str, *types: type) -> Any:
+        """Return a field of one of `types`."""
+        value = self._content[name]
+        # not isinstance: a bool is no number
+        if type(value) not in types:
+            raise TypeError(f"{self._place}: {name} is {value!r:.60}")
+        return value
+
+    def text(self, name: str) -> str:
+        """Return a field that is a text."""
+        return str(self.of(name, str))
+
+    def texts(self, name: str) -> list[str]:
+        """Return a field that is a list of texts."""
+        found: list[str] = self.of(name, list)
+        if not all(isinstance(each, str) for each in found):
+            raise TypeError(f"{self._place}: {name} has something else than texts")
+        return found

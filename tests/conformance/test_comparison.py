@@ -72,6 +72,31 @@ def test_the_page_in_markdown_has_each_failure_with_its_last_frames() -> None:
     assert page.endswith(f"frame 19\n{FENCE}`\n")
 
 
+FENCES: Final = [
+    pytest.param("no fence", 3, id="none"),
+    pytest.param("``", 3, id="shorter than a fence"),
+    pytest.param("`" * 7, 8, id="a long one"),
+    pytest.param("``` ``` ````", 5, id="several"),
+]
+
+
+@pytest.mark.parametrize(("got", "length"), FENCES)
+def test_no_text_of_a_broker_ends_its_block(got: str, length: int) -> None:
+    failed = Result(of("broken"), Verdict.FAILED, 0.1, ["frame"], expected="a detach", got=got)
+    page = in_markdown(comparison_of([(Path("x.json"), replace(REPORT, results=[failed]))]))
+    assert f"\n{'`' * length}text\nThe rule" in page
+    assert page.endswith(f"\nframe\n{'`' * length}\n")
+
+
+def test_the_name_of_a_broker_is_plain_in_markdown() -> None:
+    broker = replace(BROKER, product="[x](http://h)\n# <b>", version="1|2")
+    page = in_markdown(comparison_of([(Path("x.json"), replace(REPORT, broker=broker))]))
+    name = r"\[x\](http://h) \# \<b\> 1\|2"
+    assert f"\n| {name} | 7 |" in page
+    assert f"\n| clause | {name} |\n" in page
+    assert f"\n## Failures of {name}\n" in page
+
+
 def test_the_command_writes_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [tmp_path / file for file, _ in reports()]
     for file, (_, report) in zip(files, reports(), strict=True):

@@ -193,6 +193,7 @@ NO_REPORTS: Final = [
     pytest.param(None, "cannot be read", id="no file"),
     pytest.param("<xml/>", "no report", id="no JSON"),
     pytest.param("[]", "no report", id="no object"),
+    pytest.param("[" * 100_000, "no report", id="nested too deeply"),
     pytest.param('{"format": "other-2"}', "other-2", id="another form"),
     pytest.param(f'{{"format": "{FORMAT}"}}', "broker", id="half a report"),
 ]
@@ -204,6 +205,43 @@ def test_what_is_no_report(text: str | None, told: str, tmp_path: Path) -> None:
     if text is not None:
         file.write_text(text)
     with pytest.raises(ReportError, match=told):
+        read_json(file)
+
+
+OTHER_TYPES: Final[list[tuple[list[str | int], object]]] = [
+    (["seconds"], "1"),
+    (["seconds"], True),
+    (["options"], []),
+    (["cases"], {}),
+    (["cases", 0], "one"),
+    (["cases", 0, "name"], 1),
+    (["cases", 0, "clause"], None),
+    (["cases", 0, "verdict"], []),
+    (["cases", 0, "seconds"], None),
+    (["cases", 0, "kind"], 7),
+    (["cases", 0, "died"], "yes"),
+    (["cases", 0, "frames"], "→ one"),
+    (["cases", 0, "frames"], [1]),
+    (["broker"], "Example"),
+    (["broker", "product"], None),
+    (["broker", "properties"], {"a": 1}),
+    (["broker", "capabilities"], [[]]),
+]
+
+
+@pytest.mark.parametrize(("place", "value"), OTHER_TYPES)
+def test_a_report_with_another_type_is_none(
+    place: list[str | int], value: object, tmp_path: Path
+) -> None:
+    file = tmp_path / "report.json"
+    write_json(REPORT, file)
+    content = json.loads(file.read_text())
+    held = content
+    for name in place[:-1]:
+        held = held[name]
+    held[place[-1]] = value
+    file.write_text(json.dumps(content))
+    with pytest.raises(ReportError, match="it is no report that --json wrote: TypeError"):
         read_json(file)
 
 
