@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -72,14 +73,20 @@ def carried(text: str) -> str:
     return changed
 
 
+def carry(package: Path) -> None:
+    """Turn the imports of each module in `package` and the packages within it."""
+    for module in package.rglob("*.py"):
+        module.write_text(carried(module.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 def make_tree(folder: Path) -> None:
-    """Make the tree of the wheel in `folder`, which is made anew."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Make the tree of the wheel in `folder`. Raise FileExistsError if something is in it."""
+    if folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(f"{folder} is not empty")
     ignored = shutil.ignore_patterns("test_*.py", "conftest.py", "__pycache__", "README.md", "*.so")
     package = folder / PACKAGE
     shutil.copytree(HARNESS, package, ignore=ignored)
-    for module in package.glob("*.py"):
-        module.write_text(carried(module.read_text(encoding="utf-8")), encoding="utf-8")
+    carry(package)
     codec = package / "codec"
     codec.mkdir()
     (codec / "__init__.py").write_text(CODEC_INIT.format(version=version()), encoding="utf-8")
@@ -91,13 +98,18 @@ def make_tree(folder: Path) -> None:
 
 
 def build_wheel(folder: Path) -> Path:
-    """Build the wheel with the hatchling of this environment; return its file in `folder`."""
-    tree = folder / "tree"
-    make_tree(tree)
+    """Build the wheel with the hatchling of this environment; return its file in `folder`.
+
+    It replaces an equal one; other files in `folder` stay as they are.
+    """
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*pip, "-w", str(folder), str(tree)], check=True)
-    (built,) = folder.glob("*.whl")
-    return built
+    with tempfile.TemporaryDirectory() as made:
+        tree, wheels = Path(made) / "tree", Path(made) / "wheels"
+        make_tree(tree)
+        subprocess.run([*pip, "-w", str(wheels), str(tree)], check=True)
+        (built,) = wheels.glob("*.whl")
+        folder.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.move(built, folder / built.name))
 
 
 if __name__ == "__main__":

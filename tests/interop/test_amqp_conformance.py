@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from broker import __version__
-from config.conformance_wheel import CARRIED, CODEC, HARNESS, build_wheel, carried
+from config.conformance_wheel import CARRIED, CODEC, HARNESS, build_wheel, carried, carry, make_tree
 from tests.conformance.harness import all_cases
 from tests.conformance.jms_api.catalogue import SOURCES
 from tests.interop.broker_process import PASSWORD, ROOT, USER, BrokerProcess
@@ -31,12 +31,18 @@ from importlib.util import find_spec
 print([name for name in ("broker", "storage", "tests") if find_spec(name)])
 """
 
+OTHER: Final = "other-1.0-py3-none-any.whl"
+
 CLAUSES: Final = ("2.2", "2.6.3", "4", "jms:7")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+    """Return the wheel, built in a folder that has another one, and a folder `tree`."""
+    folder = tmp_path_factory.mktemp("wheel")
+    (folder / OTHER).touch()
+    (folder / "tree" / "kept").mkdir(parents=True)
+    return build_wheel(folder)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +78,7 @@ def needed(file: Path) -> Iterator[str]:
 def test_the_modules_that_it_carries_are_those_that_it_needs() -> None:
     left = {
         name
-        for file in HARNESS.glob("*.py")
+        for file in HARNESS.rglob("*.py")
         if not file.name.startswith("test_") and file.name != "conftest.py"
         for name in needed(file)
     }
@@ -89,6 +95,18 @@ def test_the_page_names_the_modules_that_it_carries() -> None:
     _, _, behind = page.partition("in their imports alone:")
     paragraph = behind.strip().partition("\n\n")[0]
     assert tuple(re.findall(r"`(\w+)`", paragraph)) == CODEC
+
+
+def test_nothing_else_in_its_folder_is_touched(wheel: Path) -> None:
+    assert {file.name for file in wheel.parent.iterdir()} == {wheel.name, OTHER, "tree"}
+    assert (wheel.parent / "tree" / "kept").is_dir()
+
+
+def test_a_tree_is_made_in_an_empty_folder_alone(tmp_path: Path) -> None:
+    make_tree(tmp_path / "tree")
+    assert (tmp_path / "tree" / "amqp_conformance" / "jms_api" / "runner.py").is_file()
+    with pytest.raises(FileExistsError, match="tree is not empty"):
+        make_tree(tmp_path / "tree")
 
 
 def test_the_wheel_has_one_package(wheel: Path) -> None:
@@ -120,6 +138,14 @@ def test_an_import_is_turned_to_the_carried_codec(line: str, expected: str) -> N
 def test_an_import_that_it_does_not_carry_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match="does not carry"):
         carried(line)
+
+
+def test_imports_of_packages_within_are_turned(tmp_path: Path) -> None:
+    module = tmp_path / "within" / "module.py"
+    module.parent.mkdir()
+    module.write_text("from broker.amqp.types import Map\n")
+    carry(tmp_path)
+    assert module.read_text() == f"from {CARRIED}.types import Map\n"
 
 
 def test_it_requires_what_the_broker_requires() -> None:
