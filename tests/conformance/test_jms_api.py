@@ -436,7 +436,7 @@ def test_a_jvm_that_tells_no_result_fails_the_rest(
     script: str,
     told: str,
 ) -> None:
-    """What it told before is kept, and the run goes on."""
+    """Keep the results that it told before, and go on with the run."""
     monkeypatch.setattr(runner, "EXTRA_S", 0.1)
     monkeypatch.setattr(runner, "MORE_S", 1.7)
     put(tools, "javac", '/bin/mkdir "${8}"')
