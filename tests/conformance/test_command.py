@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,7 @@ from broker import __version__
 from tests.conformance.asked import Asked, CannotRun, options_of
 from tests.conformance.command import EXIT_STATUSES, exit_status
 from tests.conformance.harness import Result, Rule
+from tests.conformance.outputs import check_outputs
 from tests.conformance.report_file import read_json
 from tests.conformance.verdict import Options, Verdict
 from tests.interop.broker_process import PASSWORD, USER, BrokerProcess, command, environment
@@ -48,6 +50,15 @@ def test_a_case_by_its_name_is_shown_with_its_frames(broker_with_users: BrokerPr
     done = run(broker_with_users.url, "--case", "unknown_version_is_answered_with_a_header")
     assert done.returncode == 0
     assert "→ header AMQP 0.9.9.9" in done.stdout
+
+
+def test_a_terminal_without_arrows_gets_escapes(
+    open_broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = run(open_broker.url, "--case", "unknown_version_is_answered_with_a_header")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u2192 header AMQP 0.9.9.9" in done.stdout
 
 
 def test_a_case_that_fails_is_told_by_the_exit_status(open_broker: BrokerProcess) -> None:
@@ -124,6 +135,26 @@ def test_the_help_has_every_exit_status() -> None:
             f"{EXIT_STATUSES} The command `compare` puts reports of --json side by side.".split()
         )
     )
+
+
+@pytest.mark.parametrize("exists", [False, True], ids=["a new file", "an old file"])
+def test_a_report_that_may_not_be_written_is_told_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    file = tmp_path / "report.json"
+    if exists:
+        file.touch()
+    asked: list[Path] = []
+
+    def refused(path: Path, _: int) -> bool:
+        asked.append(path)
+        return False
+
+    # the user of these tests may write everywhere
+    monkeypatch.setattr(os, "access", refused)
+    with pytest.raises(CannotRun, match="may not be written"):
+        check_outputs([None, file])
+    assert asked == [file if exists else tmp_path]
 
 
 @pytest.mark.parametrize("file", ["/dev/full", "/dev/null"])
