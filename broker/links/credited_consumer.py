@@ -152,27 +152,27 @@ class CreditedConsumer(Consumer):
         else:
             acquisitions.acquire(entry)
             state = acquisitions.state
-        self._send_tagged(entry, header, state=state)
+        self._send_tagged(entry, header, tag=tag_of(entry) if self._keeps else b"", state=state)
 
-    def resend(self, entry: QueueEntry) -> None:
-        """Send `entry`, which an earlier link has delivered, as a resumed delivery."""
+    def resend(self, entry: QueueEntry, tag: bytes) -> None:
+        """Send `entry`, which an earlier link has delivered, as a resumed delivery of that tag."""
         entry.sent_to = self.owner
         message = entry.message
         header = message.header(
             entry.delivery_count, self._container.clock, acquired_before=entry.history is not None
         )
-        self._send_tagged(entry, header, resume=True)
+        self._send_tagged(entry, header, tag=tag, resume=True)
 
     def _send_tagged(
         self,
         entry: QueueEntry,
         header: bytes,
         *,
+        tag: bytes,
         state: TransactionalState | None = None,
         resume: bool = False,
     ) -> None:
         message = entry.message
-        tag = tag_of(entry) if self._keeps else b""
         large = message.large
         supply: LargeSupply | None = None
         size: i64 = 0

@@ -190,7 +190,7 @@ class KeptSource(DecisionListener):
             assert entry is not None
             self._queue.delivery.hand_over(entry, self._feed)
             self._peer.container.router.termini.resumed += 1
-            self._feed.resend(entry)
+            self._feed.resend(entry, delivery.tag)
         if self._due:
             return False
         if not self._is_incomplete and link.told_all:

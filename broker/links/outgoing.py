@@ -125,7 +125,8 @@ class ConsumerEndpoint(OutgoingOwner):
         the broker's attach, None if there is no state of the terminus.
         """
         kept = self._kept
-        queue = self._queue if kept is not None else None
+        # a link that keeps nothing goes on with nothing: the former deliveries return
+        queue = self._queue if kept is not None and outlives_link(kept.terms) else None
         former = claim_terminus(self._peer, self._link.name, incoming=False, queue=queue)
         if self.subscription is not None and not self.subscription.is_shared:
             # one consumer at a time: this one begins where the former has left off

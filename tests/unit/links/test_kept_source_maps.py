@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from broker.amqp.outcomes import ACCEPTED, TransactionalState
-from broker.amqp.performatives import Flow
+from broker.amqp.performatives import SND_SETTLED, Flow
+from broker.amqp.terminus import COPY, SESSION_END, Source
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer
-from tests.support.resuming import LASTING, come_back, counts, holding, resting, tags_of
+from tests.support.resuming import (
+    LASTING,
+    come_back,
+    counts,
+    holding,
+    resting,
+    suspended,
+    tags_of,
+)
 from tests.support.transactions import COORDINATOR_HANDLE, Controller, discharge
-from tests.support.unsettled_maps import EMPTY, told
+from tests.support.unsettled_maps import EMPTY, told, unsettled_map
 
 pytestmark = pytest.mark.requirement("RCV-08")
 
@@ -62,6 +73,24 @@ def test_a_map_beyond_the_frame_of_the_peer_is_incomplete() -> None:
     assert [client.expect(Transfer).tag for _ in range(40)] == tags[:40]
     client.expect_nothing()
     assert counts(client) == (0, 100)
+
+
+KEEPS_NOTHING: dict[str, dict[str, Any]] = {
+    "sends settled": {"source": LASTING, "snd_settle_mode": SND_SETTLED},
+    "ends with its session": {"source": Source(address="q", expiry_policy=SESSION_END)},
+    "browses": {"source": Source(address="q", distribution_mode=COPY)},
+}
+
+
+@pytest.mark.parametrize("fields", KEEPS_NOTHING.values(), ids=KEEPS_NOTHING.keys())
+def test_a_link_that_keeps_nothing_resumes_nothing(fields: dict[str, Any]) -> None:
+    client = holding(2)
+    resting(client)
+    states = unsettled_map(dict.fromkeys(tags_of(2)))
+    answer = client.attach_receiver(unsettled=states, incomplete_unsettled=True, credit=5, **fields)
+    assert not answer.has_unsettled
+    client.expect_nothing()
+    assert (counts(client), suspended(client)) == ((2, 0), 0)
 
 
 # -- transactions
