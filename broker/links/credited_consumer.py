@@ -47,12 +47,14 @@ class CreditedConsumer(Consumer):
     """The consumer of one outgoing link, as its queue sees it: it sends the queue's messages.
 
     `owner` is set from the acceptance of the link to its end. `tells_place`: each copy carries
-    the position of its message in the queue, and its arrival time.
+    the position of its message in the queue, and its arrival time. `takes_new`: the queue may
+    deliver; not while deliveries of an earlier link wait, or a map was incomplete (core 2.7.3).
     """
 
     def __init__(self, peer: Peer, link: OutgoingLink) -> None:
         self.owner: ConsumerEndpoint | None = None
         self.tells_place = False
+        self.takes_new = True
         self._peer: Final = peer
         self._container: Final = peer.container
         self._memory: Final = peer.container.router.memory
@@ -76,7 +78,7 @@ class CreditedConsumer(Consumer):
                 memory.consumers[self] = None
                 owner.awaits_settlement = True
                 return False
-        return self._link.has_room()
+        return self.takes_new and self._link.has_room()
 
     def memory_freed(self) -> None:
         owner = self.owner

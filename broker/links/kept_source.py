@@ -94,6 +94,8 @@ class KeptSource(DecisionListener):
         self._theirs: dict[bytes, DeliveryState | None] = {}
         self._is_incomplete = False
         self._fault: LinkFault | None = None
+        # a queue may serve its consumer whenever that is chosen for exclusive use
+        feed.takes_new = False
 
     # -- a link attaches
 
@@ -191,12 +193,11 @@ class KeptSource(DecisionListener):
             self._queue.delivery.hand_over(entry, self._feed)
             self._peer.container.router.termini.resumed += 1
             self._feed.resend(entry, delivery.tag)
-        if self._due:
-            return False
-        if not self._is_incomplete and link.told_all:
-            return True
-        link.drained()
-        return False
+        takes_new = not self._due and not self._is_incomplete and link.told_all
+        self._feed.takes_new = takes_new
+        if not takes_new and not self._due:
+            link.drained()
+        return takes_new
 
     def decided(self, delivery: KeptDelivery) -> None:
         if delivery.outcome is not None:

@@ -9,6 +9,7 @@ import pytest
 from broker.amqp.outcomes import ACCEPTED, TransactionalState
 from broker.amqp.performatives import SND_SETTLED, Flow
 from broker.amqp.terminus import COPY, SESSION_END, Source
+from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer
 from tests.support.resuming import (
@@ -53,6 +54,41 @@ def test_with_an_incomplete_map_a_drain_ends_without_messages() -> None:
     resting(client)
     client.attach_receiver(credit=5)
     client.expect_deliveries(b"0")
+
+
+@pytest.mark.parametrize("incomplete", [True, False], ids=["incomplete", "complete"])
+def test_an_exclusive_queue_respects_an_incomplete_map(incomplete: bool) -> None:
+    broker = Broker(policy=AddressPolicy(exclusive=True))
+    first = broker.session("first")
+    first.attach_receiver()
+    client = broker.session()
+    client.attach_receiver(unsettled=EMPTY, incomplete_unsettled=incomplete, credit=5)
+    broker.fill(count=1)
+    first.hang_up()
+    if incomplete:
+        client.expect_nothing()
+    else:
+        client.expect_deliveries(b"0")
+    assert counts(client) == (int(incomplete), int(not incomplete))
+
+
+def test_an_exclusive_queue_respects_a_map_that_its_frame_has_cut() -> None:
+    broker = Broker(policy=AddressPolicy(exclusive=True))
+    broker.fill(count=100)
+    client = broker.session(max_frame_size=512)
+    client.attach_receiver(source=LASTING, credit=100)
+    client.frames()
+    resting(client)
+    first = broker.session("first")
+    first.attach_receiver()
+    answer = come_back(client, dict.fromkeys(tags_of(100), ACCEPTED), credit=0)
+    assert answer.incomplete_unsettled
+    broker.fill(count=1)
+    client.flow(handle=0, credit=200, delivery_count=0)
+    assert [client.expect(Transfer).tag for _ in range(100)] == tags_of(100)
+    first.hang_up()
+    client.expect_nothing()
+    assert counts(client) == (1, 0)
 
 
 def test_a_map_beyond_the_frame_of_the_peer_is_incomplete() -> None:
