@@ -164,6 +164,11 @@ class LateOutcomes(OutgoingOwner, SessionEnd):
     def withdrawn(self) -> None:
         for delivery in self.session.unsettled_out.take_all_of(self):
             delivery.sent_to = None
+        # a session that has ended has no map any more
+        for kept in self._kept.all():
+            entry = kept.entry
+            if entry is not None and entry.sent_to is self:
+                entry.sent_to = None
         self._peer.late_outcomes.pop(self, None)
 
     def session_ended(self) -> None:

@@ -7,6 +7,7 @@ import pytest
 from broker.amqp.outcomes import ACCEPTED, RELEASED, DeliveryState, Modified, Received, Rejected
 from broker.amqp.performatives import End
 from broker.amqp.terminus import CONNECTION_CLOSE, Source
+from tests.support.endings import Ending, end, hang_up
 from tests.support.frames import Disposition
 from tests.support.resuming import (
     FAILED,
@@ -91,6 +92,17 @@ def test_the_end_of_the_session_leaves_the_deliveries() -> None:
     client.expect_last(End)
     assert (counts(client), suspended(client)) == ((0, 1), 1)
     assert client.peer.late_outcomes == {}
+
+
+@pytest.mark.parametrize("ending", [end, hang_up], ids=["session", "connection"])
+def test_nothing_of_a_session_that_has_ended_is_kept(ending: Ending) -> None:
+    client = holding(2)
+    resting(client)
+    ending(client)
+    (terminus,) = client.broker.router.termini.all()
+    assert terminus.deliveries is not None
+    entries = [each.entry for each in terminus.deliveries.all()]
+    assert [entry is not None and entry.sent_to is None for entry in entries] == [True, True]
 
 
 @pytest.mark.parametrize("settled", [True, False], ids=["settled", "not settled"])
