@@ -134,6 +134,8 @@ class ProducerEndpoint(IncomingOwner):
             self._kept = lasting_target(self._peer, self._link, asked, has_map=theirs is not None)
         former = claim_terminus(self._peer, self._link.name, incoming=True)
         incomplete, kept = attach.incomplete_unsettled, self._kept
+        if former is not None and kept is None:
+            former.give_up(batch)
         self._link.accept(
             self,
             source=attach.source,

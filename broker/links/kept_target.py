@@ -13,7 +13,7 @@ from mypy_extensions import i64
 from broker.amqp.encode import BytesWriter
 from broker.amqp.errors import STOLEN
 from broker.amqp.incoming_link import IncomingLink
-from broker.amqp.outcomes import Outcome
+from broker.amqp.outcomes import Outcome, State
 from broker.amqp.performatives import RECEIVER
 from broker.amqp.received_outcomes import ReceivedOutcomes
 from broker.amqp.resume import Resumption, TagState, decide, tag_state
@@ -76,7 +76,7 @@ class KeptTarget:
         kept = None if former is None or former.address != self._address else former.outcomes
         if former is not None and (kept is None or theirs is None or not self.is_stored):
             former.give_up(self._peer.container.journal.batch)
-        if kept is None or theirs is None:
+        if former is None or kept is None or theirs is None:
             link.kept = self._outcomes
             return None
         for tag, outcome in kept.states():
@@ -85,15 +85,28 @@ class KeptTarget:
             if decide(ours, listed, role=RECEIVER, incomplete=incomplete) is Resumption.FORGET:
                 kept.settled(tag)
                 self.settled(tag)
+        if self.is_stored and not former.is_stored:
+            self._store_known(kept)
         self._outcomes = link.kept = kept
         self._peer.withhold()  # an outcome is told once it is durable
         return kept.states()
 
+    def _store_known(self, kept: ReceivedOutcomes) -> None:
+        """Note the outcomes of a target that was not stored: they last from now on.
+
+        One that is not known yet stays out: after a crash, its sender sends the message again.
+        """
+        for tag, outcome in kept.states():
+            if outcome is not None:
+                self._store(tag, outcome)
+
     def note(self, delivery_id: i64, outcome: Outcome) -> None:
         """Note the outcome of a delivery in the batch that has its message."""
         tag = self._link.tag_of(delivery_id)
-        if tag is None:
-            return
+        if tag is not None:
+            self._store(tag, outcome)
+
+    def _store(self, tag: bytes, outcome: State) -> None:
         peer, encoded = self._peer, BytesWriter()
         outcome.write(encoded)
         peer.container.journal.batch.unsettled_changes().keep(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.amqp.performatives import RCV_SECOND, SENDER, Attach, Detach
+from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, SENDER, Attach, Detach
 from broker.amqp.terminus import CONNECTION_CLOSE, NOT_DURABLE, UNSETTLED_STATE, Target
 from broker.restore import restore
 from storage.memory import MemoryStore
@@ -14,6 +14,8 @@ from tests.support.unsettled_maps import EMPTY, told, unsettled_map
 
 LASTING = Target(address="q", expiry_policy=CONNECTION_CLOSE, timeout=60, durable=UNSETTLED_STATE)
 
+PASSING = Target(address="q", expiry_policy=CONNECTION_CLOSE, timeout=60)
+
 
 def attach(client: Client, unsettled: bytes | None, *, target: Target = LASTING) -> Attach:
     return client.attach_sender(target=target, rcv_settle_mode=RCV_SECOND, unsettled=unsettled)
@@ -22,6 +24,11 @@ def attach(client: Client, unsettled: bytes | None, *, target: Target = LASTING)
 def send(client: Client, number: int, tag: bytes, *, durable: bool = True) -> None:
     client.transfer(number, tag=tag, payload=message(tag, durable=durable))
     assert not client.expect_last(Disposition).settled
+
+
+def resting(client: Client) -> None:
+    client.send(Detach(handle=0))
+    assert not client.expect_last(Detach).closed
 
 
 async def tags_in(store: MemoryStore) -> list[bytes]:
@@ -121,10 +128,36 @@ async def test_what_the_sender_has_settled_leaves_the_store(unsettled: bytes | N
     client = Broker(store=store).session()
     attach(client, EMPTY)
     send(client, 0, b"one")
-    client.send(Detach(handle=0))
-    client.expect_last(Detach)
+    resting(client)
     attach(client, unsettled)
     assert await tags_in(store) == []
+
+
+async def test_a_link_that_keeps_nothing_empties_the_store() -> None:
+    store = MemoryStore()
+    client = Broker(store=store).session()
+    attach(client, EMPTY)
+    send(client, 0, b"one")
+    resting(client)
+    client.attach_sender(target=LASTING, rcv_settle_mode=RCV_FIRST, unsettled=EMPTY)
+    assert await tags_in(store) == []
+    resting(client)
+    assert not attach(client, unsettled_map({b"one": None})).has_unsettled
+
+
+async def test_a_target_that_becomes_durable_stores_what_it_has_kept() -> None:
+    store = MemoryStore()
+    client = Broker(store=store).session()
+    attach(client, EMPTY, target=PASSING)
+    send(client, 0, b"one")
+    send(client, 1, b"two")
+    resting(client)
+    assert await tags_in(store) == []
+    attach(client, unsettled_map({b"one": None}))
+    assert await tags_in(store) == [b"one"]
+    broker = await restarted(store)
+    answer = attach(broker.session(), unsettled_map({b"one": None}))
+    assert told(answer) == {b"one": "accepted"}
 
 
 async def test_a_name_that_no_store_can_keep_is_answered_as_not_durable() -> None:
