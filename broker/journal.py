@@ -22,7 +22,7 @@ from mypy_extensions import i64, mypyc_attr
 from broker.clock import Clock
 from broker.routing.credit.commit_delay import CommitDelay
 from broker.stats import Stats
-from storage.api import Store
+from storage.api import Store, StoreError
 from storage.batch import Batch
 
 PAGE_BYTES_MAX: Final[i64] = 4 * 1024 * 1024
@@ -227,6 +227,7 @@ class Journal:
         self._holders: i64 = 0
         self._held: i64 = 0
         self._free_to_hold: Final = asyncio.Event()
+        self._failure: StoreError | None = None
 
     def submit(self, waiter: Waiter) -> None:
         """Call `waiter` back once all changes that are in `batch` now are durable."""
@@ -329,6 +330,14 @@ class Journal:
             self._work.set()
             self._free_to_hold.set()
 
+    def fail(self, error: BaseException) -> None:
+        """Give up a long change that `error` has ended half-way: nothing of its page is written.
+
+        `run` raises StoreError: what is noted and not written is in doubt, as after any other.
+        """
+        self._failure = StoreError(f"a long change has failed half-way: {error!r}")
+        self._work.set()
+
     def expect_no_receipt(self) -> None:
         """Let no receipt wait for the messages noted since the last one."""
         self._page.expect_no_receipt()
@@ -388,7 +397,7 @@ class Journal:
         """Commit until `close`; call `after_commit` when the waiters of a commit have been called.
 
         What the waiters did about it must still be written. A StoreError ends this, without
-        calling any waiter (PRD-03).
+        calling any waiter (PRD-03); so does `fail`.
         """
         self._loop = asyncio.get_running_loop()
         if self.durable_up_to < 0:
@@ -396,6 +405,8 @@ class Journal:
         while True:
             await self._work.wait()
             self._work.clear()
+            if self._failure is not None:
+                raise self._failure
             if self._holders > 0 and not self._full:
                 continue
             page = self._full.pop(0) if self._full else self._turn()

@@ -23,7 +23,7 @@ from broker.management.request import (
     checked_number,
 )
 from broker.management.response import Response
-from broker.management.stretches import PORTION, one_by_one
+from broker.management.stretches import PORTION, long_change, one_by_one
 from broker.routing.addresses.identity import identity_in, identity_of
 from broker.routing.batches.lease import Acquirer, BatchLease, Wanted
 from broker.routing.batches.lease_batch import SLICES_MAX, LeaseBatch, accept
@@ -255,12 +255,10 @@ class LeaseEntity(Entity):
 
     async def _settle_in_stretches(self, batches: list[LeaseBatch]) -> None:
         """Accept the messages of these batches, with other work of the loop in between."""
-        try:
+        with long_change(self._journal):
             for lease_batch in batches:
                 async for portion in one_by_one(taken_from(lease_batch.entries)):
                     accept(portion, self._journal.batch)
-        finally:
-            self._journal.release()
 
     def _renew(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Postpone the lease's expiry. Nothing is stored: a restart begins its whole ttl anew."""

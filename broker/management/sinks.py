@@ -31,7 +31,7 @@ from broker.management.request import (
     checked_number,
 )
 from broker.management.response import Response
-from broker.management.stretches import PORTION, in_portions, one_by_one
+from broker.management.stretches import PORTION, in_portions, long_change, one_by_one
 from broker.message import Message
 from broker.routing.batches.staged_transaction import StagedTransaction, Task
 from broker.routing.batches.staging_area import Sink
@@ -183,10 +183,8 @@ class Sinks(Entity):
     async def _commit_again(self, query: str, number: int) -> Response:
         """Answer the COMMIT of a batch committed before: drop the messages staged for it again."""
         await self._journal.hold()
-        try:
+        with long_change(self._journal):
             await self._drop_up_to(query, number)
-        finally:
-            self._journal.release()
         return Response(body={"committed": False, "messages": 0})
 
     async def _load_and_commit(
@@ -199,10 +197,8 @@ class Sinks(Entity):
             if self._stages.is_committed(query, number):
                 return await self._commit_again(query, number)
             await self._journal.hold()
-            try:
+            with long_change(self._journal):
                 return await self._commit_loaded(query, number, chosen, found=found)
-            finally:
-                self._journal.release()
 
     async def _commit_loaded(
         self,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, TypeVar
+
+from broker.journal import Journal
 
 T = TypeVar("T")
 
@@ -35,3 +38,17 @@ async def one_by_one(items: Iterable[T]) -> AsyncIterator[T]:
         if time.perf_counter() >= ends_s:
             await asyncio.sleep(0)
             ends_s = time.perf_counter() + STRETCH_S
+
+
+@contextmanager
+def long_change(journal: Journal) -> Iterator[None]:
+    """Make a change for which `journal` is held, and release it.
+
+    A change that fails half-way, or is cancelled, must not be written in part: the broker ends.
+    """
+    try:
+        yield
+    except BaseException as error:
+        journal.fail(error)
+        raise
+    journal.release()

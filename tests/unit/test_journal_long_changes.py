@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from broker.journal import FREED_AT_ONCE, HOLDS_MAX
+from storage.api import StoreError
 from tests.unit.test_journal import Awaited, Told, append, positions, settle
 
 pytestmark = pytest.mark.requirement("PRD-03")
@@ -101,6 +102,20 @@ async def test_closing_waits_for_the_end_of_a_long_change() -> None:
     await settle()
     awaited.store.let_through()
     await awaited.running
+    assert (awaited.log, await positions(awaited.store)) == (["1"], [1])
+
+
+async def test_a_long_change_that_fails_half_way_is_not_written() -> None:
+    awaited = Awaited()
+    journal = awaited.journal
+    awaited.submit(1)
+    await settle()
+    assert journal.hold_now()
+    awaited.submit(2)
+    journal.fail(ValueError("half-way"))
+    awaited.store.let_through()
+    with pytest.raises(StoreError, match="half-way"):
+        await awaited.running
     assert (awaited.log, await positions(awaited.store)) == (["1"], [1])
 
 

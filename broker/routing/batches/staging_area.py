@@ -324,8 +324,10 @@ class StagingArea(TimerCallback):
             return False
         # consumers get the messages only once they are durable; even volatile ones are stored
         scope, batch.scope, batch.stores_all = batch.scope, DISCHARGE, True
-        stage.commit(messages, batch)
-        batch.scope, batch.stores_all = scope, False
+        try:
+            stage.commit(messages, batch)
+        finally:
+            batch.scope, batch.stores_all = scope, False
         return True
 
     def take_up_to(self, query: str, number: i64) -> list[StagedTransaction]:

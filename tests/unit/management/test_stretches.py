@@ -5,7 +5,10 @@ import time
 
 import pytest
 
-from broker.management.stretches import PORTION, STRETCH_S, in_portions, one_by_one
+from broker.journal import Journal
+from broker.management.stretches import PORTION, STRETCH_S, in_portions, long_change, one_by_one
+from storage.api import StoreError
+from tests.support.stores import GatedStore
 
 
 async def portions(items: list[int], cost_s: float = 0) -> list[int]:
@@ -49,3 +52,18 @@ async def test_others_have_their_turn_after_each_stretch() -> None:
     made = [each async for each in one_by_one(slow(number) for number in range(8))]
     beside.cancel()
     assert (made, turns - before >= 7) == (list(range(8)), True)
+
+
+@pytest.mark.requirement("PRD-03")
+async def test_a_change_that_an_error_ends_half_way_ends_the_broker() -> None:
+    store = GatedStore()
+    journal = Journal(store)
+    running = asyncio.ensure_future(journal.run(lambda: None))
+    assert journal.hold_now()
+    journal.batch.remove(1)
+    with pytest.raises(ValueError, match="wrong"), long_change(journal):
+        raise ValueError("wrong")
+    journal.flush()
+    with pytest.raises(StoreError, match="wrong"):
+        await asyncio.wait_for(running, 10)
+    assert store.commits == []

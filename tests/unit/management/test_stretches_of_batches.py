@@ -16,6 +16,7 @@ import broker.management.stretches
 from broker.amqp.types import Int
 from broker.management.later import SpawnedTasks
 from broker.management.management import Management
+from storage.api import StoreError
 from storage.stages import STAGED
 from tests.support.broker import Broker, Client
 from tests.support.frames import Transfer, message
@@ -223,6 +224,24 @@ async def test_a_queue_that_is_deleted_during_a_commit_keeps_nothing() -> None:
     await scene.close()
 
 
+async def broken_off(scene: Scene) -> tuple[int, int]:
+    """Cancel what is under way; return what the store has, once the broker has ended for it."""
+    await scene.tasks.end(cancel=True)
+    with pytest.raises(StoreError, match="half-way"):
+        await asyncio.wait_for(scene.running, 10)
+    assert scene.replies() == []
+    return await scene.stored()
+
+
+@pytest.mark.requirement("PIP-13", "PRD-03")
+async def test_a_commit_that_is_broken_off_is_not_written() -> None:
+    scene = Scene()
+    await scene.stage()
+    scene.commit()
+    await in_the_middle(scene)
+    assert await broken_off(scene) == (COUNT, 0)
+
+
 async def leased() -> Scene:
     """Return a broker whose lease `l` has all messages in its batch 1."""
     scene = Scene()
@@ -253,6 +272,16 @@ async def test_a_settlement_is_one_commit() -> None:
     assert [reply.map for reply in await scene.answers()] == [{"settled": 1}]
     assert await scene.stored() == (0, 0)
     await scene.close()
+
+
+@pytest.mark.requirement("PIP-01", "PRD-03")
+async def test_a_settlement_that_is_broken_off_is_not_written() -> None:
+    scene = await leased()
+    scene.lease("SETTLE", fencing_token=1, batch=1)
+    queue = scene.broker.queue()
+    await scene.until(lambda: queue.state.acquired < COUNT)
+    assert queue.state.acquired > 0
+    assert await broken_off(scene) == (0, COUNT)
 
 
 @pytest.mark.requirement("PIP-01")

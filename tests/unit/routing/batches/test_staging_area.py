@@ -10,7 +10,7 @@ from storage.records import StoredNode
 from storage.stages import STAGED
 from tests.support.notices import notice_texts
 from tests.support.parties import RecordingProducer
-from tests.support.routing import Routing, encoded
+from tests.support.routing import Routing, encoded, new_message
 from tests.support.staging import Staging, depth, restarted, task
 
 
@@ -44,6 +44,14 @@ def test_a_commit_is_one_batch() -> None:
     assert batch.stages is not None
     assert {query: int(sink.batch) for query, sink in batch.stages.sinks.items()} == {"orders": 0}
     assert sorted(batch.stages.removed) == [1, 2]
+
+
+def test_a_message_that_cannot_be_published_leaves_the_batch_as_it_was() -> None:
+    staging = Staging()
+    stage, batch = staging.send(task(0), b"a"), staging.routing.batch
+    with pytest.raises(IndexError):
+        staging.stages.publish(stage, [new_message(encoded(b"a"), priority=99)], batch)
+    assert (batch.scope, batch.stores_all) == (batch.page, False)
 
 
 @pytest.mark.requirement("PIP-13")
