@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
+from broker.amqp.encode import BytesWriter
 from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
 from broker.amqp.outcomes import Outcome
 from broker.amqp.outgoing_link import OutgoingLink
@@ -13,7 +16,20 @@ def settle_resumed(link: OutgoingLink, tag: bytes, outcome: Outcome) -> None:
     session = link.session
     delivery_id = link.begin_delivery(None)
     out = link.output.writer()
-    start = begin_frame(out, AMQP_FRAME, session.our_channel)
+    start = _put_settled(out, link, delivery_id, tag=tag, outcome=outcome)
+    if i64(len(out)) - start > link.output.frame_size_max:
+        # the peer's own outcome does not fit its frame size: leave it out, the peer knows it
+        out.truncate(int(start))
+        start = _put_settled(out, link, delivery_id, tag=tag, outcome=None)
+    end_frame(out, start)
+    session.outgoing_window.send()
+
+
+def _put_settled(
+    out: BytesWriter, link: OutgoingLink, delivery_id: i64, *, tag: bytes, outcome: Outcome | None
+) -> i64:
+    """Write a transfer that settles, and return where its frame starts."""
+    start = begin_frame(out, AMQP_FRAME, link.session.our_channel)
     put_transfer(
         out,
         handle=link.our_handle,
@@ -25,8 +41,7 @@ def settle_resumed(link: OutgoingLink, tag: bytes, outcome: Outcome) -> None:
         tag=tag,
         resume=True,
     )
-    end_frame(out, start)
-    session.outgoing_window.send()
+    return start
 
 
 def abort_resumed(link: OutgoingLink, tag: bytes) -> None:
