@@ -217,14 +217,15 @@ class IncomingLink(Link):
                 self._forget_tag(self._tag)
             return
         self._check_continuation(transfer, data, at, partial=partial)
+        connection = self.session.connection
+        partial.count(0 if partial.resumed else end - at, settled=transfer.settled == 1)
+        if partial.transfers > connection.limits.transfers_per_delivery():
+            raise LinkFault(RESOURCE_LIMIT_EXCEEDED, "too many transfers in one delivery")
         if partial.resumed:
-            partial.count(0, settled=transfer.settled == 1)
             if not transfer.more:
                 self._forget_partial()
                 self._resume(partial)
             return
-        connection = self.session.connection
-        partial.count(end - at, settled=transfer.settled == 1)
         if partial.intake is not None:
             partial.intake.take(data, at, end)
         else:
@@ -235,8 +236,6 @@ class IncomingLink(Link):
                 self._stream(partial)
         if partial.size > self._max_message_size:
             raise self._too_large()
-        if partial.transfers > connection.limits.transfers_per_delivery():
-            raise LinkFault(RESOURCE_LIMIT_EXCEEDED, "too many transfers in one delivery")
         if not transfer.more:
             self._complete(partial)
 

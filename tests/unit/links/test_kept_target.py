@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.amqp.limits import UNSETTLED_MAP_MAX
+from broker.amqp.limits import UNSETTLED_MAP_MAX, Limits
 from broker.amqp.outcomes import ACCEPTED, Rejected, State, TransactionalState
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, SENDER, Attach, Detach
 from broker.amqp.received_outcomes import ReceivedOutcomes
@@ -120,6 +120,21 @@ def test_a_resumed_delivery_in_many_frames_is_not_routed_again() -> None:
     )
     assert client.expect_last(Disposition).first == 1
     assert waiting(client) == 1
+
+
+def test_a_resumed_delivery_has_only_so_many_frames() -> None:
+    limits = Limits(max_message_size=1000)
+    client = sending(Broker(limits=limits))
+    client.transfer(0, tag=b"one")
+    client.expect_last(Disposition)
+    resting(client)
+    come_back(client, {b"one": None})
+    client.send(Transfer(delivery_id=1, tag=b"one", resume=True, more=True))
+    for _ in range(1, int(limits.transfers_per_delivery())):
+        client.send(Transfer(delivery_id=None, tag=None, more=True))
+    client.frames()
+    client.send(Transfer(delivery_id=None, tag=None, more=True))
+    client.expect_detach("amqp:resource-limit-exceeded")
 
 
 def test_an_unknown_delivery_that_is_resumed_is_ignored() -> None:
