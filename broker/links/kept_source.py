@@ -163,12 +163,12 @@ class KeptSource(DecisionListener):
         assert entry is not None
         assert isinstance(state, (Accepted, Rejected, Released, Modified))
         batch = self._peer.container.journal.batch
+        self._kept.end(delivery, state)  # with the bytes that it has been counted with
         try:
             if isinstance(state, Modified) and state.message_annotations is not None:
                 entry.queue.annotate(entry, state.message_annotations, batch)
         except Fault as fault:
             self._fault = LinkFault(fault.condition, fault.description)
-        self._kept.end(delivery, state)
         entry.queue.dispose(entry, disposal(state), batch, cause=cause_of(state))
 
     # -- while it is attached

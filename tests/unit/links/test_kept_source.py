@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.amqp.limits import Limits
-from broker.amqp.outcomes import ACCEPTED, RELEASED, Rejected, State, TransactionalState
+from broker.amqp.outcomes import ACCEPTED, RELEASED, Modified, Rejected, State, TransactionalState
 from broker.amqp.performatives import SND_SETTLED, Detach
 from broker.amqp.terminus import CONNECTION_CLOSE, LINK_DETACH, NEVER, SESSION_END, Source
 from tests.support.broker import Broker
@@ -218,6 +218,18 @@ def test_an_outcome_in_the_map_is_taken_and_settled(outcome: State, left: tuple[
     assert (settled.tag, settled.resume, settled.settled, settled.payload) == (tag, True, True, b"")
     assert type(settled.state) is type(outcome)
     client.expect_nothing()
+
+
+def test_annotations_of_an_outcome_count_for_its_message_alone() -> None:
+    client = holding(1)
+    resting(client)
+    (tag,) = tags_of(1)
+    annotations = b"\xc1\x0a\x02\xa3\x06x-opt1\x41"
+    come_back(client, {tag: Modified(message_annotations=annotations)}, credit=0)
+    resting(client)
+    (terminus,) = client.broker.router.termini.all()
+    assert terminus.deliveries is not None
+    assert (terminus.count(), int(terminus.deliveries.bytes)) == (1, 0)
 
 
 def test_an_outcome_is_repeated_until_the_peer_has_been_told() -> None:
