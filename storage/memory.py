@@ -19,7 +19,7 @@ from storage.ids import IdChanges
 from storage.leases import LeaseChanges, StoredLease, StoredLeaseBatch, StoredLeases
 from storage.records import StoredId, StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.stages import StageChanges, StoredSink, StoredStage
-from storage.unsettled import StoredOutcome, UnsettledChanges
+from storage.unsettled import StoredOutcome, TargetKey, UnsettledChanges
 from storage.users import StoredToken, StoredUser, StoredUsers, UserChanges
 
 
@@ -33,7 +33,7 @@ class MemoryStore(Store):
         self._queue_of: Final[dict[int, str]] = {}
         self._subscriptions: Final[dict[str, StoredSubscription]] = {}
         self._ids: Final[dict[int, StoredId]] = {}
-        self._unsettled: Final[dict[tuple[str, str, bytes], StoredOutcome]] = {}
+        self._unsettled: Final[dict[TargetKey, dict[bytes, StoredOutcome]]] = {}
         self._chunks: Final[dict[int, dict[int, bytes]]] = {}
         self._uses: Final = ContentUses()
         self._delivered: Final[dict[str, int]] = {}
@@ -189,14 +189,17 @@ class MemoryStore(Store):
         self._salt_secret = changes.salt_secret or self._salt_secret
 
     def _change_unsettled(self, changes: UnsettledChanges) -> None:
-        for key in list(self._unsettled):
-            if (key[0], key[1]) in changes.ended:
-                del self._unsettled[key]
-        for key, stored in changes.outcomes.items():
-            if stored is None:
-                self._unsettled.pop(key, None)
-            else:
-                self._unsettled[key] = stored
+        for target in changes.ended:
+            self._unsettled.pop(target, None)
+        for target, outcomes in changes.outcomes.items():
+            kept = self._unsettled.setdefault(target, {})
+            for tag, stored in outcomes.items():
+                if stored is None:
+                    kept.pop(tag, None)
+                else:
+                    kept[tag] = stored
+            if not kept:
+                del self._unsettled[target]
 
     def _change_ids(self, changes: IdChanges) -> None:
         for stored in changes.remembered:
@@ -263,7 +266,10 @@ class MemoryStore(Store):
         return found
 
     async def unsettled(self) -> list[StoredOutcome]:
-        return [stored for _, stored in sorted(self._unsettled.items())]
+        found: list[StoredOutcome] = []
+        for _, kept in sorted(self._unsettled.items()):
+            found.extend(stored for _, stored in sorted(kept.items()))
+        return found
 
     async def ids(self, behind: int) -> list[StoredId]:
         return [stored for number, stored in sorted(self._ids.items()) if number > behind]

@@ -38,28 +38,37 @@ class StoredOutcome:
         self.timeout_s: Final[i64] = timeout_s
 
 
+TargetKey = tuple[str, str]
+"""The key of a target: the container-id and the name of its link."""
+
+
 @final
 class UnsettledChanges:
-    """Outcome changes of one `Batch`. The last change of an outcome counts.
+    """Outcome changes of one `Batch`, by target and tag. The last change of an outcome counts.
 
     Targets in `ended` are removed first, with all of their outcomes. A value of None removes one.
     """
 
     def __init__(self) -> None:
-        self.ended: Final[dict[tuple[str, str], None]] = {}
-        self.outcomes: Final[dict[tuple[str, str, bytes], StoredOutcome | None]] = {}
+        self.ended: Final[dict[TargetKey, None]] = {}
+        self.outcomes: Final[dict[TargetKey, dict[bytes, StoredOutcome | None]]] = {}
 
     def keep(self, stored: StoredOutcome) -> None:
         """Add an outcome, or replace it."""
-        self.outcomes[stored.container_id, stored.link, stored.tag] = stored
+        self._of(stored.container_id, stored.link)[stored.tag] = stored
 
     def forget(self, container_id: str, link: str, tag: bytes) -> None:
         """Remove an outcome. No effect if it is gone already."""
-        self.outcomes[container_id, link, tag] = None
+        self._of(container_id, link)[tag] = None
 
     def end(self, container_id: str, link: str) -> None:
         """Remove all outcomes of a target. No effect if there are none."""
         self.ended[container_id, link] = None
-        for key in list(self.outcomes):
-            if key[0] == container_id and key[1] == link:
-                del self.outcomes[key]
+        self.outcomes.pop((container_id, link), None)
+
+    def _of(self, container_id: str, link: str) -> dict[bytes, StoredOutcome | None]:
+        """Return the changes to outcomes of a target."""
+        found = self.outcomes.get((container_id, link))
+        if found is None:
+            found = self.outcomes[container_id, link] = {}
+        return found

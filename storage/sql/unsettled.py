@@ -29,10 +29,16 @@ def statements_of(
     changes: UnsettledChanges,
 ) -> list[tuple[ClauseElement, Sequence[tuple[object, ...]]]]:
     """Return the statements that write `changes`, each with its rows of parameters."""
-    kept = [_row_of(each) for each in changes.outcomes.values() if each is not None]
+    kept: list[tuple[object, ...]] = []
+    changed: list[tuple[object, ...]] = []
+    for target, outcomes in changes.outcomes.items():
+        for tag, stored in outcomes.items():
+            changed.append((*target, tag))
+            if stored is not None:
+                kept.append(_row_of(stored))
     written: list[tuple[ClauseElement, Sequence[tuple[object, ...]]]] = [
         (DELETE_TARGET, list(changes.ended)),
-        (DELETE, list(changes.outcomes)),
+        (DELETE, changed),
         (INSERT, kept),
     ]
     return [(statement, rows) for statement, rows in written if rows]
