@@ -65,6 +65,9 @@ class Batch:
         self.unsettled: UnsettledChanges | None = None
         self._first: i64 = 0
         self._left: i64 = 0
+        # the numbers of the messages below `_sorted_up_to`, by queue, once a queue has gone
+        self._of_queue: dict[str, list[int]] | None = None
+        self._sorted_up_to: i64 = 0
 
     def append(self, message: StoredMessage) -> None:
         """Add `message` to its queue at its position.
@@ -188,9 +191,27 @@ class Batch:
 
     def _take_back(self, queue: str) -> None:
         self.delivered.pop(queue, None)
-        for index, message in enumerate(self.appended):
-            if message is not None and message.queue == queue:
+        for number in self._by_queue().pop(queue, []):
+            index = i64(number) - self._first
+            if index >= 0:  # else it was cancelled, and forgotten
                 self._cancel(index)
+
+    def _by_queue(self) -> dict[str, list[int]]:
+        """Return the numbers of the messages by queue; each message is looked at but once.
+
+        A page that is held may have very many messages, and lose many queues.
+        """
+        found = self._of_queue
+        if found is None:
+            found = self._of_queue = {}
+        index = max(self._sorted_up_to - self._first, 0)
+        while index < i64(len(self.appended)):
+            message = self.appended[index]
+            if message is not None:
+                found.setdefault(message.queue, []).append(int(self._first + index))
+            index += 1
+        self._sorted_up_to = self._first + index
+        return found
 
     def remember(self, stored: StoredId) -> None:
         """Add the id of a message that was received (duplicate detection)."""

@@ -1,5 +1,7 @@
 """Batches of changes for a store: changes that cancel out, and refused numbers."""
 
+import time
+
 import pytest
 
 from storage.batch import Batch
@@ -51,6 +53,38 @@ def test_a_number_that_is_not_the_next_one_is_refused() -> None:
     batch.append(stored(7))
     with pytest.raises(ValueError, match="message 9"):
         batch.append(stored(9))
+
+
+def test_queues_that_go_one_after_the_other_take_back_what_is_still_there() -> None:
+    batch = Batch()
+    for number, queue in enumerate(["a", "b", "a", "b", "a", "c"]):
+        batch.append(stored(number, queue))
+    batch.remove_subscription("a")
+    assert numbers(batch) == [1, 3, 5]
+    batch.consume(1)
+    batch.forget_first(3)
+    batch.append(stored(6, "b"))
+    batch.append(stored(7, "a"))
+    batch.remove_subscription("b")
+    assert numbers(batch) == [5, 7]
+    batch.remove_subscription("a")
+    batch.remove_subscription("nothing")
+    assert (numbers(batch), batch.bytes) == ([5], len(stored(5).encoded))
+    batch.remove(5)
+    batch.forget_first(5)
+    batch.append(stored(20, "a"))
+    batch.remove_subscription("a")
+    assert (numbers(batch), batch.bytes) == ([], 0)
+
+
+def test_each_message_is_looked_at_once_however_many_queues_go() -> None:
+    batch = Batch()
+    for number in range(5000):
+        batch.append(stored(number, "other"))
+    began_s = time.process_time()
+    for number in range(5000):
+        batch.remove_subscription(f"s{number}")
+    assert time.process_time() - began_s < 0.3
 
 
 def test_a_queue_that_goes_takes_back_what_was_noted_for_it() -> None:
