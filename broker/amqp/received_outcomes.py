@@ -77,7 +77,3 @@ class ReceivedOutcomes:
         for tag, outcome in self._outcomes.items():
             found.append((tag, outcome))
         return found
-
-    def tags(self) -> list[bytes]:
-        """Return the tags of all deliveries."""
-        return list(self._outcomes)

@@ -1,6 +1,7 @@
 """Why a link ended, in the terms of `routing.topics.lifetime`: link, session or connection."""
 
 from broker.amqp.connection import Connection
+from broker.amqp.errors import STOLEN
 from broker.amqp.lifecycle import SessionState
 from broker.amqp.link import Link
 from broker.routing.topics.lifetime import Ending
@@ -25,3 +26,12 @@ def ending_of_connection(connection: Connection) -> Ending:
     Every other end, a close by the broker included, is a loss to the client: it will reconnect.
     """
     return Ending.CONNECTION_CLOSED if connection.closed_in_order else Ending.CONNECTION_LOST
+
+
+def ends_terminus(link: Link, *, closed: bool) -> bool:
+    """Return whether the terminus of `link` ends with it: either end has closed the link (2.6.4).
+
+    A link that is stolen closes, too, but its terminus goes on with the other link.
+    """
+    fault = link.ended_by
+    return closed or (fault is not None and fault.condition != STOLEN)

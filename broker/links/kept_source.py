@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
 from broker.amqp.delivery import Delivery
-from broker.amqp.errors import STOLEN, Fault, LinkFault
+from broker.amqp.errors import Fault, LinkFault
 from broker.amqp.outcomes import (
     Accepted,
     DeliveryState,
@@ -22,7 +22,7 @@ from broker.amqp.resumed import abort_resumed, settle_resumed
 from broker.amqp.unsettled_map import PeerStates, UnsettledStates
 from broker.journal import Waiter
 from broker.links.credited_consumer import CreditedConsumer, tag_of
-from broker.links.ending import ending_of
+from broker.links.ending import ending_of, ends_terminus
 from broker.links.late_outcomes import LateOutcomes
 from broker.links.outcome import abandonment, cause_of, disposal
 from broker.routing.entries.entry import QueueEntry
@@ -52,15 +52,6 @@ def claim_terminus(
         found.give_up(batch)
         return None
     return found
-
-
-def ends_terminus(link: OutgoingLink, *, closed: bool) -> bool:
-    """Return whether the terminus of `link` ends with it: either end has closed the link (2.6.4).
-
-    A link that is stolen closes, too, but its terminus goes on with the other link.
-    """
-    fault = link.ended_by
-    return closed or (fault is not None and fault.condition != STOLEN)
 
 
 @final

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.amqp.encode import BytesWriter
-from broker.amqp.errors import STOLEN
 from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.outcomes import Outcome, State
 from broker.amqp.performatives import RECEIVER
@@ -19,7 +18,7 @@ from broker.amqp.received_outcomes import ReceivedOutcomes
 from broker.amqp.resume import Resumption, TagState, decide, tag_state
 from broker.amqp.terminus import UNSETTLED_STATE, Target
 from broker.amqp.unsettled_map import PeerStates, UnsettledStates
-from broker.links.ending import ending_of
+from broker.links.ending import ending_of, ends_terminus
 from broker.links.lasting_terms import granted_terms, outlives_link
 from broker.routing.termini.suspended import SuspendedTerminus, TerminusKey
 from broker.routing.topics.lifetime import ExpiryPolicy
@@ -70,7 +69,8 @@ class KeptTarget:
         """Take over the outcomes of `former`; return those for the broker's attach.
 
         None if the target has no state. A sender without a map has settled, or lost, all. What its
-        map lacks it has settled, unless that is `incomplete`.
+        map lacks it has settled, unless that is `incomplete`. Known outcomes are stored if they
+        were not, and this target is.
         """
         link = self._link
         kept = None if former is None or former.address != self._address else former.outcomes
@@ -79,26 +79,22 @@ class KeptTarget:
         if former is None or kept is None or theirs is None:
             link.kept = self._outcomes
             return None
+        becomes_stored = self.is_stored and not former.is_stored
+        states: UnsettledStates = []
         for tag, outcome in kept.states():
-            ours = TagState.NULL if outcome is None else TagState.TERMINAL
             listed = tag_state(theirs[tag]) if tag in theirs else TagState.ABSENT
-            if decide(ours, listed, role=RECEIVER, incomplete=incomplete) is Resumption.FORGET:
+            # a receiver does the same whether it knows the outcome or not
+            verdict = decide(TagState.NULL, listed, role=RECEIVER, incomplete=incomplete)
+            if verdict is Resumption.FORGET:
                 kept.settled(tag)
                 self.settled(tag)
-        if self.is_stored and not former.is_stored:
-            self._store_known(kept)
+                continue
+            states.append((tag, outcome))
+            if becomes_stored and outcome is not None:
+                self._store(tag, outcome)
         self._outcomes = link.kept = kept
         self._peer.withhold()  # an outcome is told once it is durable
-        return kept.states()
-
-    def _store_known(self, kept: ReceivedOutcomes) -> None:
-        """Note the outcomes of a target that was not stored: they last from now on.
-
-        One that is not known yet stays out: after a crash, its sender sends the message again.
-        """
-        for tag, outcome in kept.states():
-            if outcome is not None:
-                self._store(tag, outcome)
+        return states
 
     def note(self, delivery_id: i64, outcome: Outcome) -> None:
         """Note the outcome of a delivery in the batch that has its message."""
@@ -133,6 +129,12 @@ class KeptTarget:
         """Suspend the target with its outcomes, unless it ends with the link."""
         peer, link = self._peer, self._link
         batch = peer.container.journal.batch
+        if ends_terminus(link, closed=closed):
+            if self.is_stored:
+                batch.unsettled_changes().end(peer.container_id, link.name)
+            return
+        if self._outcomes.count() == 0:
+            return
         key: TerminusKey = (peer.container_id, link.name, True)
         terminus = SuspendedTerminus(
             key,
@@ -142,12 +144,6 @@ class KeptTarget:
             outcomes=self._outcomes,
         )
         terminus.is_stored = self.is_stored
-        fault = link.ended_by
-        if closed or (fault is not None and fault.condition != STOLEN):
-            terminus.give_up(batch)
-            return
-        if self._outcomes.count() == 0:
-            return
         peer.container.router.termini.suspend(
             terminus,
             ending_of(link, closed=closed),

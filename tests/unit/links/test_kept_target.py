@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from broker.amqp.limits import UNSETTLED_MAP_MAX, Limits
@@ -10,6 +12,7 @@ from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, SENDER, Attach, Det
 from broker.amqp.received_outcomes import ReceivedOutcomes
 from broker.amqp.terminus import CONNECTION_CLOSE, LINK_DETACH, NEVER, SESSION_END, Target
 from broker.routing.addresses.policy import REJECT, AddressPolicy
+from broker.routing.termini.suspended import SuspendedTerminus
 from tests.support.broker import Broker, Client
 from tests.support.endings import detach_closed, end, hang_up
 from tests.support.frames import Disposition, Transfer, message
@@ -236,6 +239,18 @@ def test_outcomes_last_as_long_as_their_target(ending: object) -> None:
     assert client.broker.router.termini.count() == int(ending is end)
     client.hang_up()
     assert client.broker.router.termini.count() == 0
+
+
+def test_a_link_without_outcomes_makes_no_terminus() -> None:
+    client = sending()
+    gc.collect()
+    gc.disable()
+    try:
+        client.send(Detach(handle=0))
+        found = [each for each in gc.get_objects() if isinstance(each, SuspendedTerminus)]
+    finally:
+        gc.enable()
+    assert found == []
 
 
 def test_outcomes_are_forgotten_when_their_time_is_over() -> None:
