@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class AbsentConsumer(Consumer):
     """The consumer of kept entries while no link has them, under the number of the one before.
 
-    It is attached to no queue. It holds nothing of the connection that has ended.
+    It is attached to no queue. Of the connection that has ended, it has the label alone.
     """
 
     def __init__(self, number: i64, failures: i64, label: Label) -> None:
