@@ -204,7 +204,7 @@ class Batch:
         found = self._of_queue
         if found is None:
             found = self._of_queue = {}
-        index = max(self._sorted_up_to - self._first, 0)
+        index: i64 = max(self._sorted_up_to - self._first, 0)
         while index < i64(len(self.appended)):
             message = self.appended[index]
             if message is not None:
