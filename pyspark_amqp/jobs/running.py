@@ -91,11 +91,11 @@ def engine_of(wanted: EngineName | None) -> EngineName:
 
 @contextmanager
 def told(
-    job: str, status: int = EXIT_FAILURE, engine: EngineName = EngineName.DUCKDB
+    job: str, status: int = EXIT_FAILURE, engine: EngineName | None = None
 ) -> Iterator[Progress]:
     """Run a job in the block; an error ends the command with one line and the exit status `status`.
 
-    The exit status is 2 for a wrong option, 130 for ^C.
+    The exit status is 2 for a wrong option, 130 for ^C. Without `engine` the job needs none.
     """
     lack = _missing_python(engine)
     if lack is not None:
@@ -123,11 +123,11 @@ def told(
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _missing_python(engine: EngineName) -> str | None:
+def _missing_python(engine: EngineName | None) -> str | None:
     """Return a text that names a missing Python package, None if there is none."""
-    module, extra = ENGINES[engine]
+    module, extra = ENGINES[engine or EngineName.DUCKDB]
     for each in ("pyarrow", module, "proton"):
-        if find_spec(each) is None:
+        if find_spec(each) is None and (each != module or engine is not None):
             return f"{each} is missing: pip install 'jms-broker[{extra}]'"
     return None
 

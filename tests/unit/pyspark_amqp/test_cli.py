@@ -239,6 +239,22 @@ def test_without_pyspark_the_jobs_run_on_duckdb(tmp_path: Path) -> None:
     assert done.stderr == "audit: reading the event log\naudit: judging 3 events\n"
 
 
+@pytest.mark.requirement("PIP-75")
+def test_without_duckdb_files_are_merged(tmp_path: Path) -> None:
+    done = without("duckdb", ["pipeline", "compact", str(tmp_path), "--json"])
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["job"] == "compact"
+
+
+@pytest.mark.requirement("PIP-77")
+def test_without_duckdb_the_jobs_of_a_file_run(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.toml"
+    file.write_text(f'[[job]]\nrun = "compact"\narchive = "{tmp_path}"\njson = true\n')
+    done = without("duckdb", ["pipeline", "run", str(file)])
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["job"] == "compact"
+
+
 @pytest.mark.requirement("PIP-77")
 def test_the_jobs_of_a_file_run_one_after_another_until_one_fails(tmp_path: Path) -> None:
     told = Writer()
