@@ -363,7 +363,9 @@ def run(file: take.ChainFile) -> None:
         commands[words[0]].make_context(words[0], words[1:])
     with chain():
         for words in lines:
-            typer.echo(f"--- {' '.join(words)}", err=True)
+            # options may have passwords
+            shown = [word for word in words[:2] if not word.startswith("--")]
+            typer.echo(f"--- {' '.join(shown)}", err=True)
             status = commands[words[0]].main(words[1:], prog_name=words[0], standalone_mode=False)
             if status:
                 raise typer.Exit(status)

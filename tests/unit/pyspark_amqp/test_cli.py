@@ -256,6 +256,26 @@ def test_without_duckdb_the_jobs_of_a_file_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("PIP-77")
+@pytest.mark.parametrize(
+    ("secret", "place"),
+    [
+        ('password = "hush"', 'archive = "NOWHERE"\n'),
+        ('option = ["password=hush"]', 'archive = "NOWHERE"\n'),
+        ('password = "hush"', ""),
+    ],
+    ids=["an option of its own", "any option", "without an archive"],
+)
+def test_passwords_in_a_file_are_not_printed(tmp_path: Path, secret: str, place: str) -> None:
+    file = tmp_path / "jobs.toml"
+    named = place.replace("NOWHERE", str(tmp_path / "no"))
+    file.write_text(f'[[job]]\nrun = "audit"\n{named}url = "{NOBODY}"\nuser = "ann"\n{secret}\n')
+    status, text = run("run", str(file))
+    assert status == 3
+    assert f"--- audit {tmp_path / 'no'}" in text if place else "--- audit " in text
+    assert "hush" not in text
+
+
+@pytest.mark.requirement("PIP-77")
 def test_the_jobs_of_a_file_run_one_after_another_until_one_fails(tmp_path: Path) -> None:
     told = Writer()
     consumed(told, "q")
