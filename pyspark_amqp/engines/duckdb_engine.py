@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
@@ -122,9 +122,25 @@ class DuckEngine:
         """Return a table with a copy of `rows`."""
         given = self._name()
         self.connection.register(given, rows)
-        made = self.made("TABLE", self._without_zones(given))
-        self.connection.unregister(given)
-        return made
+        try:
+            return self.made("TABLE", self._without_zones(given))
+        finally:
+            self.connection.unregister(given)
+
+    def of_batches(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> DuckTable:
+        """Return a table with the rows of `batches`, a generator; raise the error that it raises.
+
+        DuckDB has only the text of that error, in an error of its own.
+        """
+        recording = _Recording(batches)
+        try:
+            return self.of_arrow(pa.RecordBatchReader.from_batches(schema, recording))
+        except (duckdb.Error, RuntimeError):
+            if recording.error is not None:
+                raise recording.error from None
+            raise
+        finally:
+            recording.close()
 
     def parquet(self, folder: Path, columns: Mapping[str, str]) -> DuckTable:
         files = [
@@ -155,7 +171,7 @@ class DuckEngine:
         read = read_options(options, Use.BATCH)
         schema = schema_of(EVENT_LOG_COLUMNS if events else MESSAGE_COLUMNS, names)
         found = _events(read, names) if events else _browsed(read, names)
-        return self.of_arrow(pa.RecordBatchReader.from_batches(schema, found))
+        return self.of_batches(schema, found)
 
     def _without_zones(self, name: str) -> str:
         """Return a statement of the rows of `name`, with times that have no zone."""
@@ -170,6 +186,32 @@ class DuckEngine:
 
     def _name(self) -> str:
         return f"t{next(self._numbers)}"
+
+
+@final
+class _Recording:
+    """The iterator of a generator, with the error that it has raised."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches: Final = batches
+        self.error: BaseException | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            return next(self._batches)
+        except StopIteration:
+            raise
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def close(self) -> None:
+        """Let the generator close its connections, if it has not ended."""
+        if isinstance(self._batches, Generator):
+            self._batches.close()
 
 
 def _events(options: Options, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -289,7 +289,7 @@ class LocalSource:
         """Write the batch that `progress` names."""
         write_progress(self._file, progress)
         schema = schema_of(COLUMNS[self._what])
-        table = self._engine.of_arrow(pa.RecordBatchReader.from_batches(schema, found))
+        table = self._engine.of_batches(schema, found)
         files = BatchFiles(self._archive, self._what, progress.query, progress.batch)
         written = files.write(dated(table, self._what))
         table.release()

@@ -100,8 +100,8 @@ def told(
     lack = _missing_python(engine)
     if lack is not None:
         fail(lack, status)
-    from pyspark_amqp.errors import BrokerError, DataLossError
     from pyspark_amqp.jobs.layout import ArchiveError
+    from pyspark_amqp.one_line import UserError
     from pyspark_amqp.options import OptionError
     from pyspark_amqp.spark import NoSpark
 
@@ -111,7 +111,7 @@ def told(
     except OptionError as error:
         progress.clear()
         fail(str(error), EXIT_USAGE)
-    except (NoSpark, ArchiveError, BrokerError, DataLossError) as error:
+    except (NoSpark, ArchiveError, UserError) as error:
         progress.clear()
         fail(str(error), status)
     except OSError as error:
@@ -253,6 +253,10 @@ def _errors_of(started: Started, progress: Progress, status: int) -> Iterator[No
         except duckdb.Error as error:
             progress.clear()
             fail(cause_in_duckdb(str(error)), status)
+        except RuntimeError as error:
+            if str(error) == INTERRUPTED_DUCKDB:
+                raise KeyboardInterrupt from None
+            raise
         return
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
@@ -265,6 +269,9 @@ def _errors_of(started: Started, progress: Progress, status: int) -> Iterator[No
         started.log.rename(kept)
         fail(f"{cause_of(str(error))} (Spark's own words: {kept})", status)
 
+
+INTERRUPTED_DUCKDB: Final = "Query interrupted"
+"""The text of the RuntimeError that DuckDB raises at ^C."""
 
 UNREADABLE_BY_DUCKDB: Final = re.compile(r"""['"](?P<file>[^'"]+\.parquet)['"]""")
 """The file of an archive that an error of DuckDB names."""

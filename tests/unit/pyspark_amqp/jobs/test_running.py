@@ -1,12 +1,31 @@
-"""The cause that a job reports if Spark fails."""
+"""The cause that a job reports if its engine fails, and its exit status."""
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
 from typing import Final
 
+import pyarrow as pa
 import pytest
+import typer
 
-from pyspark_amqp.jobs.running import cause_in_duckdb, cause_of
+from pyspark_amqp.engines.duckdb_engine import DuckEngine, duck_engine
+from pyspark_amqp.errors import DataLossError, TransientError
+from pyspark_amqp.jobs.running import (
+    EngineName,
+    SparkSettings,
+    cause_in_duckdb,
+    cause_of,
+    engine_for,
+    told,
+)
+from pyspark_amqp.options import OptionError
+from pyspark_amqp.sink.encoding import RowError
+from pyspark_amqp.source.lease import LeaseLostError
 
 LOST = """Traceback (most recent call last):
   File "worker.py", line 1, in main
@@ -87,3 +106,64 @@ def test_a_lease_that_was_lost_is_told_of_and_not_what_spark_made_of_it() -> Non
 )
 def test_an_error_of_duckdb_is_one_line_without_its_statement(text: str, cause: str) -> None:
     assert cause_in_duckdb(text) == cause
+
+
+@contextmanager
+def duckdb_of(job: str, status: int = 1) -> Iterator[DuckEngine]:
+    """Run the block as a job on DuckDB."""
+    name = EngineName.DUCKDB
+    with (
+        told(job, status, name) as progress,
+        engine_for(progress, job, name, SparkSettings(None, {}), status) as engine,
+    ):
+        yield duck_engine(engine)
+
+
+IDS: Final = pa.schema({"id": pa.int64()})
+
+
+def ids_until(error: BaseException, closed: list[bool]) -> Iterator[pa.RecordBatch]:
+    """Yield rows, then raise `error`."""
+    try:
+        yield pa.RecordBatch.from_pydict({"id": [1]}, IDS)
+        raise error
+    finally:
+        closed.append(True)
+
+
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.requirement("PIP-75")
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (LeaseLostError("orders", "it ran out"), 1, "orders"),
+        (RowError("the row is no message"), 1, "jms-broker: the row is no message\n"),
+        (TransientError("the broker is away"), 1, "jms-broker: the broker is away\n"),
+        (DataLossError("rows were removed"), 1, "jms-broker: rows were removed\n"),
+        (OptionError("option address: no"), 2, "jms-broker: option address: no\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+    ids=["a lost lease", "a row", "the broker", "removed rows", "an option", "^C"],
+)
+def test_an_error_of_rows_that_duckdb_reads_is_told_in_its_own_words(
+    error: BaseException, status: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed: list[bool] = []
+    with pytest.raises(typer.Exit) as ended, duckdb_of("archive") as engine:
+        engine.of_batches(IDS, ids_until(error, closed))
+    assert ended.value.exit_code == status
+    assert closed == [True]
+    err = capsys.readouterr().err
+    assert text in err
+    assert err.count("\n") == (1 if text else 0)
+
+
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.requirement("PIP-75")
+def test_ctrl_c_ends_a_statement_of_duckdb() -> None:
+    interrupt = Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    with pytest.raises(typer.Exit) as ended, duckdb_of("report") as engine:
+        interrupt.start()
+        engine.made("TABLE", "SELECT count(*) AS count FROM range(100000000000) a")
+    interrupt.join()
+    assert ended.value.exit_code == 130
