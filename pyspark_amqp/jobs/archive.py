@@ -3,7 +3,9 @@
 A batch is written into `_staging`, and its files are then renamed to their places, under names
 that have the query and the batch. The last batch may be written once more, after a kill or because
 the log of the query was not written: the rows are the same (a lease's batch, a range of the event
-log), the files get the same names, and other files that the batch had written are deleted.
+log), the files get the same names, and other files that the batch had written are deleted. If the
+broker has removed rows of the event log since, the earlier files stay, and others get what they
+lack.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyspark_amqp.jobs.layout import (
@@ -31,6 +35,7 @@ from pyspark_amqp.jobs.layout import (
     sync,
 )
 from pyspark_amqp.jobs.statements import SAME, query
+from pyspark_amqp.rows.columns import schema_of
 
 if TYPE_CHECKING:
     from pyspark_amqp.engines.engine import Table
@@ -97,32 +102,97 @@ def source_name(archive: Archive, what: str, options: Mapping[str, str]) -> str:
     return f"{stored}-{digest}"
 
 
-def place(archive: Archive, what: str, query: str, batch: int, staged: Path) -> ArchivedBatch:
-    """Move the files of a batch from `staged` to their places, durably."""
+@dataclass(frozen=True)
+class BatchName:
+    """The batch of a query, of messages or of the event log (`what`)."""
+
+    what: str
+    query: str
+    number: int
+
+    def file(self, number: int | str) -> str:
+        """Return the name of file `number`; `*` stands for all of the batch's files."""
+        return file_name(self.query, self.number, number)
+
+
+def place(archive: Archive, batch: BatchName, staged: Path, *, may_be_there: bool) -> ArchivedBatch:
+    """Move the files of a batch from `staged` to their places, durably.
+
+    `may_be_there` is whether an earlier attempt may have written files of the batch: new ones
+    replace these. Rows of the event log that the broker has removed since stay where they are.
+    """
+    with archive.locked():
+        earlier = _files_of(archive, batch) if may_be_there else []
+        if batch.what == EVENTS and _has_others(earlier, staged):
+            return _moved(archive, batch, staged, first=1 + max(map(_number, earlier)))
+        written = _moved(archive, batch, staged)
+        for file in set(earlier) - set(written.paths):
+            file.unlink()
+        return written
+
+
+def _moved(archive: Archive, batch: BatchName, staged: Path, *, first: int = 0) -> ArchivedBatch:
+    """Move all files of `staged`, under numbers from `first` on."""
     moved: list[Path] = []
     rows = size = 0
-    pattern = "/".join(["*=*"] * len(FOLDERS[what]))
+    pattern = "/".join(["*=*"] * len(FOLDERS[batch.what]))
     for folder in sorted(staged.glob(pattern)):
-        target = archive.data(what) / folder.relative_to(staged)
+        target = archive.data(batch.what) / folder.relative_to(staged)
         target.mkdir(parents=True, exist_ok=True)
         for file in files_in(folder):
             rows += pq.read_metadata(file).num_rows
             size += file.stat().st_size
-            to = target / file_name(query, batch, len(moved))
+            to = target / batch.file(first + len(moved))
             sync(file)
             file.replace(to)
             moved.append(to)
         sync(target)
-    return ArchivedBatch(batch, rows, size, tuple(moved))
+    return ArchivedBatch(batch.number, rows, size, tuple(moved))
 
 
-def forget(archive: Archive, what: str, query: str, batch: int, but: Sequence[Path]) -> None:
-    """Delete the files of a batch that was written again, except those in `but`."""
-    kept = set(but)
-    for file in archive.files(what):
-        name = FILE.fullmatch(file.name)
-        if name and name["query"] == query and int(name["batch"]) == batch and file not in kept:
+def _files_of(archive: Archive, batch: BatchName) -> list[Path]:
+    """Return the files of a batch that are at their places."""
+    folders = archive.folders(batch.what)
+    return [file for folder in folders for file in sorted(folder.glob(batch.file("*")))]
+
+
+def _number(file: Path) -> int:
+    name = FILE.fullmatch(file.name)
+    assert name is not None
+    return int(name["number"])
+
+
+def _has_others(earlier: Sequence[Path], staged: Path) -> bool:
+    """Return whether `earlier` files have rows of the event log that no file in `staged` has.
+
+    The rows of `earlier` are then deleted from `staged`: the row of an id never changes.
+    """
+    if not earlier:
+        return False
+    again = sorted(staged.rglob("*.parquet"))
+    had, has = _ids(earlier), _ids(again)
+    if pc.all(pc.is_in(had, has)).as_py() is not False:
+        return False
+    for file in again:
+        # Spark's own type of times, INT96, has no unit
+        rows = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
+        new = rows.filter(pc.invert(pc.is_in(rows["id"], had)))
+        if new.num_rows == 0:
             file.unlink()
+        else:
+            pq.write_table(new.cast(schema_in_files(EVENTS)), file, compression="zstd")
+    return True
+
+
+def schema_in_files(what: str) -> pa.Schema:
+    """Return the schema of files, which lack the columns that their folders have."""
+    columns = {name: kind for name, kind in COLUMNS[what].items() if name not in FOLDERS[what]}
+    return schema_of(columns)
+
+
+def _ids(files: Sequence[Path]) -> pa.ChunkedArray:
+    chunks = [pq.ParquetFile(file).read(columns=["id"])["id"] for file in files]
+    return pa.chunked_array([part for each in chunks for part in each.chunks], pa.int64())
 
 
 def check_target(archive: Archive, whats: Sequence[str]) -> None:

@@ -57,8 +57,8 @@ class ArchiveError(Exception):
     """An error because an archive cannot be read or written; the text says why."""
 
 
-def file_name(query: str, batch: int, number: int) -> str:
-    """Return the name of file `number` of a batch."""
+def file_name(query: str, batch: int, number: int | str) -> str:
+    """Return the name of file `number` of a batch; `*` stands for all of its files."""
     return f"part-{query}-b{batch:010}-{number}.parquet"
 
 

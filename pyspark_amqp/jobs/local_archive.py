@@ -25,11 +25,12 @@ from pyspark_amqp.engines.duckdb_engine import duck_table
 from pyspark_amqp.jobs.archive import (
     ROWS_PER_FILE,
     ArchivedBatch,
+    BatchName,
     dated,
-    forget,
     new_of,
     new_query,
     place,
+    schema_in_files,
     source_name,
 )
 from pyspark_amqp.jobs.layout import COLUMNS, EVENTS, FOLDERS, MESSAGES, Archive, folder_name, sync
@@ -90,14 +91,15 @@ def write_progress(file: Path, progress: RecordedBatch) -> None:
 class BatchFiles:
     """The writer of one batch of rows to files in `_staging`, and from there to their places."""
 
-    def __init__(self, archive: Archive, what: str, query: str, batch: int) -> None:
+    def __init__(
+        self, archive: Archive, what: str, query: str, batch: int, *, may_be_there: bool = False
+    ) -> None:
         self._archive: Final = archive
         self._what: Final = what
         self._query: Final = query
         self._batch: Final = batch
-        self._schema: Final = schema_of(
-            {n: kind for n, kind in COLUMNS[what].items() if n not in FOLDERS[what]}
-        )
+        self._may_be_there: Final = may_be_there
+        self._schema: Final = schema_in_files(what)
 
     def write(self, found: Table) -> ArchivedBatch:
         """Write the rows of `dated`, in place of files of an earlier attempt."""
@@ -106,9 +108,8 @@ class BatchFiles:
         staged.mkdir(parents=True)
         with ExitStack() as opened:
             self._write_staged(found, staged, opened)
-        with self._archive.locked():
-            written = place(self._archive, self._what, self._query, self._batch, staged)
-            forget(self._archive, self._what, self._query, self._batch, but=written.paths)
+        batch = BatchName(self._what, self._query, self._batch)
+        written = place(self._archive, batch, staged, may_be_there=self._may_be_there)
         shutil.rmtree(staged)
         return written
 
@@ -200,10 +201,11 @@ class LocalSource:
         progress = read_progress(self._file)
         if progress is None:
             progress = RecordedBatch(new_query(), until=self._archived())
-        if not progress.done:
-            self._write_events(progress)
         first, last = events.bounds(self._options, progress.until)
+        # before a batch is written again: another event log has other rows with its ids
         events.check_same(progress.until, last)
+        if not progress.done:
+            self._write_events(progress, may_be_there=True)
         until = max(progress.until, first - 1)
         while until < last:
             end = min(last, until + self._options.number("maxMessagesPerTrigger"))
@@ -220,9 +222,9 @@ class LocalSource:
         archived = self._archive.read(self._engine, EVENTS)
         return int(query("SELECT max(id) AS id FROM {archived}", archived=archived).rows()[0]["id"])
 
-    def _write_events(self, progress: RecordedBatch) -> None:
+    def _write_events(self, progress: RecordedBatch, *, may_be_there: bool = False) -> None:
         found = events.rows(self._options, self._names, progress.behind, progress.until)
-        self._write(progress, found)
+        self._write(progress, found, may_be_there=may_be_there)
         write_progress(self._file, replace(progress, done=True))
 
     # -- leases
@@ -242,8 +244,10 @@ class LocalSource:
             )
             if not batch.messages:
                 return
+            begun = progress.batch == number
             progress = replace(progress, batch=number, done=False)
-            self._write(progress, self._slices(lease, number, batch.slices))
+            found = self._slices(lease, number, batch.slices)
+            self._write(progress, found, may_be_there=begun)
             lease.settle(number)
             write_progress(self._file, replace(progress, done=True))
 
@@ -285,12 +289,20 @@ class LocalSource:
                 asked = slice_of_lease(lease.name, lease.fencing_token, number, part)
                 yield from rows(self._options, self._names, lease.place, asked)
 
-    def _write(self, progress: RecordedBatch, found: Iterator[pa.RecordBatch]) -> None:
+    def _write(
+        self, progress: RecordedBatch, found: Iterator[pa.RecordBatch], *, may_be_there: bool
+    ) -> None:
         """Write the batch that `progress` names."""
         write_progress(self._file, progress)
         schema = schema_of(COLUMNS[self._what])
         table = self._engine.of_batches(schema, found)
-        files = BatchFiles(self._archive, self._what, progress.query, progress.batch)
+        files = BatchFiles(
+            self._archive,
+            self._what,
+            progress.query,
+            progress.batch,
+            may_be_there=may_be_there,
+        )
         written = files.write(dated(table, self._what))
         table.release()
         self._tell(written)

@@ -17,8 +17,8 @@ from pyspark_amqp.engines.spark_engine import SparkEngine, SparkTable, spark_tab
 from pyspark_amqp.jobs.archive import (
     ROWS_PER_FILE,
     ArchivedBatch,
+    BatchName,
     dated,
-    forget,
     new_of,
     new_query,
     place,
@@ -80,11 +80,10 @@ class ArchiveBatchWriter:
             .parquet(str(staged))
         )
         table.release()
-        with self._archive.locked():
-            written = place(self._archive, self._what, query, batch, staged)
-            if self._last is None or batch <= self._last:
-                # the first batch that this process writes may have been begun by another process
-                forget(self._archive, self._what, query, batch, but=written.paths)
+        # the first batch that this process writes may have been begun by another process
+        may_be_there = self._last is None or batch <= self._last
+        name = BatchName(self._what, query, batch)
+        written = place(self._archive, name, staged, may_be_there=may_be_there)
         self._last = batch
         shutil.rmtree(staged)
         return written

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 import duckdb
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -149,6 +151,31 @@ def test_a_batch_that_is_written_again_replaces_itself(spark: SparkSession, tmp_
     assert [each.batch for each in incoming.archive(archive)] == [1, 2]
     assert ids(archive) == list(range(1, 14))
     assert not list(archive.staging.iterdir())
+
+
+@pytest.mark.requirement("PIP-60")
+def test_rows_that_are_not_read_again_stay_archived(spark: SparkSession, tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "archive")
+    incoming = Incoming(spark, tmp_path / "incoming")
+    incoming.add(5)
+    incoming.add(5)
+    incoming.archive(archive)
+    for left in (archive.checkpoint("events") / "commits").glob("*1*"):
+        left.unlink()
+    # as if the broker had removed rows of the last batch meanwhile
+    (file,) = [
+        each
+        for each in incoming.folder.glob("*.parquet")
+        if min(pq.read_table(each)["id"].to_pylist()) == 6
+    ]
+    rows = pq.read_table(file)
+    less = rows.filter(pc.greater(rows["id"], 8))
+    pq.write_table(less, file, use_deprecated_int96_timestamps=True)
+    file.with_name(f".{file.name}.crc").unlink()
+    assert [each.batch for each in incoming.archive(archive)] == [1]
+    assert ids(archive) == list(range(1, 11))
+    read = archive.read(SparkEngine(spark), EVENTS)
+    assert query("SELECT count(at) AS n FROM {read}", read=read).rows() == [{"n": 10}]
 
 
 @pytest.mark.requirement("PIP-60")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -13,13 +15,17 @@ from proton.utils import BlockingConnection
 
 from broker import Broker
 from pyspark_amqp.engines.duckdb_engine import DuckEngine, duckdb_engine
-from pyspark_amqp.jobs.archive import ArchivedBatch, source_name
+from pyspark_amqp.engines.engine import literal
+from pyspark_amqp.errors import DataLossError
+from pyspark_amqp.jobs.archive import ArchivedBatch, dated, source_name
 from pyspark_amqp.jobs.archiving import Archiving
-from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, WHATS, Archive, ArchiveError
-from pyspark_amqp.jobs.local_archive import LocalSource, read_progress, write_progress
+from pyspark_amqp.jobs.layout import COLUMNS, EVENTS, MESSAGES, WHATS, Archive, ArchiveError
+from pyspark_amqp.jobs.local_archive import BatchFiles, LocalSource, read_progress, write_progress
 from pyspark_amqp.jobs.statements import query
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import read_options
+from pyspark_amqp.rows.columns import schema_of
+from pyspark_amqp.source import events
 from pyspark_amqp.source.lease import LeaseLostError
 from pyspark_amqp.wire.broker_client import opened
 
@@ -132,6 +138,52 @@ def test_the_event_log_continues_behind_its_last_batch(job: Job) -> None:
     file.unlink()
     assert job.run(EVENTS) == []
     assert job.archived(EVENTS, "id") == list(range(1, COUNT + 1))
+
+
+@pytest.mark.requirement("PIP-60")
+@pytest.mark.requirement("PIP-75")
+@pytest.mark.parametrize(
+    ("lacking", "written"), [((), 0), ((6, 7), 2)], ids=["all were archived", "some were not"]
+)
+def test_rows_that_the_broker_has_removed_stay_archived(
+    job: Job, tmp_path: Path, lacking: tuple[int, ...], written: int
+) -> None:
+    job.run(EVENTS)
+    file = job.progress(EVENTS)
+    last = read_progress(file)
+    assert last is not None
+    # as if one batch had all rows, and was killed before it had put all files to their places
+    for old in job.archive.files(EVENTS):
+        old.unlink()
+    options = read_options(job.asked.sources[EVENTS], Use.STREAM)
+    found = events.rows(options, list(COLUMNS[EVENTS]), 0, COUNT)
+    table = job.engine.of_batches(schema_of(COLUMNS[EVENTS]), found)
+    kept = query(f"SELECT * FROM {{e}} WHERE id NOT IN {literal((0, *lacking))}", e=table)
+    BatchFiles(job.archive, EVENTS, last.query, last.batch).write(dated(kept, EVENTS))
+    write_progress(file, replace(last, behind=0, done=False))
+    with closing(sqlite3.connect(tmp_path / "store.db")) as store, store:
+        store.execute("DELETE FROM event WHERE id < 4")
+    assert job.run(EVENTS) == [written]
+    assert job.archived(EVENTS, "id") == list(range(1, COUNT + 1))
+    write_progress(file, replace(last, behind=0, done=False))
+    assert job.run(EVENTS) == [0]
+    assert job.archived(EVENTS, "id") == list(range(1, COUNT + 1))
+
+
+@pytest.mark.requirement("PIP-60")
+@pytest.mark.requirement("PIP-75")
+def test_a_batch_is_not_written_again_from_another_event_log(job: Job) -> None:
+    job.run(EVENTS)
+    file = job.progress(EVENTS)
+    last = read_progress(file)
+    assert last is not None
+    # as if the archived event log had been longer than that of the broker
+    write_progress(file, replace(last, until=COUNT + 1, done=False))
+    for old in job.archive.files(EVENTS):
+        old.unlink()
+    with pytest.raises(DataLossError, match="another store"):
+        job.run(EVENTS)
+    assert not job.archive.has(EVENTS)
 
 
 @pytest.mark.requirement("PIP-71")

@@ -119,6 +119,17 @@ def duckdb_of(job: str, status: int = 1) -> Iterator[DuckEngine]:
         yield duck_engine(engine)
 
 
+@contextmanager
+def interrupted(after_s: float) -> Iterator[None]:
+    """Interrupt the block as ^C does."""
+    interrupt = Timer(after_s, os.kill, (os.getpid(), signal.SIGINT))
+    interrupt.start()
+    try:
+        yield
+    finally:
+        interrupt.join()
+
+
 IDS: Final = pa.schema({"id": pa.int64()})
 
 
@@ -161,9 +172,6 @@ def test_an_error_of_rows_that_duckdb_reads_is_told_in_its_own_words(
 @pytest.mark.requirement("PIP-69")
 @pytest.mark.requirement("PIP-75")
 def test_ctrl_c_ends_a_statement_of_duckdb() -> None:
-    interrupt = Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    with pytest.raises(typer.Exit) as ended, duckdb_of("report") as engine:
-        interrupt.start()
+    with pytest.raises(typer.Exit) as ended, duckdb_of("report") as engine, interrupted(0.2):
         engine.made("TABLE", "SELECT count(*) AS count FROM range(100000000000) a")
-    interrupt.join()
     assert ended.value.exit_code == 130
