@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyspark_amqp.jobs.layout import FILE, Archive, ArchiveError, files_in, sync
+from pyspark_amqp.rows.columns import UTC_MICROSECONDS
 
 TARGET_BYTES: Final = 128 * 1024 * 1024
 """Maximum bytes of files that are merged into one."""
@@ -158,15 +159,23 @@ def _merge(files: Sequence[Path], target: Path) -> int:
 
 def _batches(files: Sequence[Path]) -> Iterator[pa.RecordBatch]:
     for file in files:
-        with pq.ParquetFile(file) as source:
+        with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as source:
             yield from source.iter_batches(ROWS_AT_ONCE)
 
 
 def _schema_of(file: Path) -> pa.Schema:
+    """Return the schema of a file, with times in µs, which all readers know.
+
+    Spark writes times without a unit (INT96), which Arrow takes for ns; Spark cannot read ns.
+    """
     try:
-        return pq.read_schema(file)
+        schema = pq.read_schema(file)
     except pa.ArrowInvalid as error:
         raise ArchiveError(f"{file} is damaged: {error}") from None
+    for at, field in enumerate(schema):
+        if pa.types.is_timestamp(field.type):
+            schema = schema.set(at, field.with_type(UTC_MICROSECONDS))
+    return schema
 
 
 def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -133,6 +133,26 @@ def test_files_of_older_versions_may_lack_columns(tmp_path: Path) -> None:
     assert table["boot"].null_count == 4
 
 
+@pytest.mark.requirement("PIP-62")
+@pytest.mark.parametrize("form", ["INT96", "NANOS"])
+def test_times_of_merged_files_can_be_read_by_spark(tmp_path: Path, form: str) -> None:
+    archive = Archive(tmp_path)
+    for number in range(2):
+        file = put(archive, 30, f"part-{number}.parquet", range(number, number + 1))
+        table = pq.read_table(file, partitioning=None)
+        if form == "NANOS":
+            # as an earlier version merged files of Spark
+            times = pa.timestamp("ns")
+            at = table["at"].cast(pa.timestamp("us")).cast(times)
+            table = table.set_column(table.schema.get_field_index("at"), "at", at)
+        pq.write_table(table, file, use_deprecated_int96_timestamps=form == "INT96")
+    assert compact(archive, [EVENTS]).after == 1
+    (file,) = archive.files(EVENTS)
+    table = pq.read_table(file, partitioning=None)
+    assert table.schema.equals(SCHEMA)
+    assert table["at"].to_pylist() == [AT, AT]
+
+
 def test_large_files_stay(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     files = [put(archive, 30, f"part-{number}.parquet", range(3)) for number in range(5)]
