@@ -32,7 +32,9 @@ from broker.jms.message import JmsMessage
 from pyspark_amqp.rows.amqp_json import annotations_json, plain_json, to_json
 from pyspark_amqp.rows.buffers import Maps
 
-MICROSECONDS_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
+MICROSECONDS_MAX: Final = 9_223_372_022_400_000_000
+"""Times in µs since 1970 up to this number, also negative ones, are times for Spark and DuckDB."""
+
 MILLISECONDS_MAX: Final = MICROSECONDS_MAX // 1000
 
 UNREADABLE: Final = JmsMessage(NO_BODY)
@@ -84,7 +86,10 @@ def is_constant(values: list[object]) -> bool:
 
 
 def _microseconds(milliseconds: int) -> int | None:
-    """Return a time of JMS in µs, None for 0, which means not set; limited to Spark's range."""
+    """Return a time of JMS in µs, None for 0, which means not set.
+
+    A time out of the range of an engine becomes the last, or the first, of that range.
+    """
     if milliseconds == 0:
         return None
     if -MILLISECONDS_MAX <= milliseconds <= MILLISECONDS_MAX:

@@ -44,6 +44,8 @@ from broker.jms import (
     stamp,
 )
 from broker.jms.bodies import Body
+from pyspark_amqp.engines.duckdb_engine import duckdb_engine
+from pyspark_amqp.jobs.statements import query
 from pyspark_amqp.options import OptionError
 from pyspark_amqp.rows.amqp_json import annotations_from_json, annotations_json, from_json, to_json
 from pyspark_amqp.rows.buffers import Values
@@ -279,11 +281,29 @@ def test_a_message_that_says_no_destination_is_for_where_it_is() -> None:
     assert batch.to_pylist() == [{"JMSDestination": "a/topic", "JMSDestinationType": "topic"}]
 
 
-def test_times_beyond_sparks_are_its_last_one() -> None:
+LAST_US: Final = 9_223_372_022_400_000_000
+
+
+@pytest.mark.parametrize(
+    ("ms", "us"),
+    [
+        (2**63 - 1, LAST_US),
+        (LAST_US // 1000, LAST_US),
+        (LAST_US // 1000 + 1, LAST_US),
+        (-LAST_US // 1000, -LAST_US),
+        (-LAST_US // 1000 - 1, -LAST_US),
+        (-(2**63), -LAST_US),
+    ],
+)
+def test_times_out_of_the_range_of_the_engines_become_its_ends(ms: int, us: int) -> None:
     message = message_of(NoBody())
-    message.expiration = 2**63 - 1
-    batch = rows_of([encode(message)], ["JMSExpiration"])
-    assert batch.column(0).cast(pa.int64()).to_pylist() == [2**63 - 1]
+    message.timestamp = ms
+    batch = rows_of([encode(message)], ["JMSTimestamp"])
+    assert batch.column(0).cast(pa.int64()).to_pylist() == [us]
+    with duckdb_engine() as engine:
+        kept = engine.of_arrow(pa.Table.from_batches([batch]))
+        read = query("SELECT unix_micros(JMSTimestamp) AS us FROM {kept}", kept=kept)
+        assert read.rows() == [{"us": us}]
 
 
 @pytest.mark.parametrize(
