@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Final, final
 import duckdb
 import pyarrow as pa
 
+from pyspark_amqp.one_line import UserError
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import Options, read_options
-from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS, schema_of
+from pyspark_amqp.rows.columns import (
+    EVENT_LOG_COLUMNS,
+    MESSAGE_COLUMNS,
+    UTC_MICROSECONDS,
+    schema_of,
+)
 from pyspark_amqp.sink.writing import BatchWriting
 from pyspark_amqp.source.batch import browse_parts, browse_rows, event_ranges, event_rows
 
@@ -70,7 +76,11 @@ class DuckTable:
         return [dict(zip(names, map(_in_utc, row), strict=True)) for row in found.fetchall()]
 
     def arrow(self) -> pa.Table:
-        return self.reader().read_all()
+        rows = self.reader().read_all()
+        for at, field in enumerate(rows.schema):
+            if pa.types.is_timestamp(field.type):
+                rows = rows.set_column(at, field.name, rows[field.name].cast(UTC_MICROSECONDS))
+        return rows
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the rows as record batches, computed while they are read."""
@@ -143,6 +153,7 @@ class DuckEngine:
             recording.close()
 
     def parquet(self, folder: Path, columns: Mapping[str, str]) -> DuckTable:
+        _check_above(folder, columns)
         files = [
             file
             for file in sorted(folder.rglob("*.parquet"))
@@ -222,6 +233,18 @@ def _events(options: Options, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
 def _browsed(options: Options, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     for place, part in browse_parts(options, options.text("selector")):
         yield from browse_rows(options, names, place, part)
+
+
+def _check_above(folder: Path, columns: Iterable[str]) -> None:
+    """Raise UserError if DuckDB took a column from a folder above `folder`, as from those below."""
+    names = {name.lower() for name in columns}
+    for part in folder.parts:
+        name, equals, _ = part.partition("=")
+        if equals and name.lower() in names:
+            raise UserError(
+                f"{folder} lies in the folder {part!r}, from which DuckDB takes the column {name}:"
+                " rename that folder, or say --engine spark"
+            )
 
 
 def _listed(files: Iterable[Path]) -> str:

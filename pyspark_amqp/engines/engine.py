@@ -36,7 +36,7 @@ class Table(Protocol):
         ...
 
     def arrow(self) -> pa.Table:
-        """Return all rows as Arrow."""
+        """Return all rows as Arrow; times are in UTC, in µs."""
         ...
 
     def kept(self) -> Table:
