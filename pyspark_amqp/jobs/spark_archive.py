@@ -127,6 +127,8 @@ def run(
 ) -> None:
     """Archive what there is now, or without end, with a batch each `every`."""
     session = engine.session
+    # queries of a job before this one, in the same session, have terminated
+    session.streams.resetTerminated()
     running: list[StreamingQuery] = []
     for what, given in sources.items():
         if given["mode"] == "browse":

@@ -11,8 +11,11 @@ from typing import Final
 import pytest
 from proton import Message
 from proton.utils import BlockingConnection
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
 
 from pyspark_amqp.engines.engine import Engine
+from pyspark_amqp.engines.spark_engine import SparkEngine
 from pyspark_amqp.jobs.archiving import Archiving
 from pyspark_amqp.jobs.auditing import Auditing, lines_of, notes_of, table_of
 from pyspark_amqp.jobs.findings import CHECKS, LOSS
@@ -177,6 +180,24 @@ def test_from_the_broker_into_the_archive_and_back(
     )
     assert len(sent) == COUNT
     assert back == sent, "bit by bit, in their order"
+
+
+@pytest.mark.requirement("PIP-77")
+def test_a_job_of_a_chain_runs_on_after_streams_of_the_job_before_have_ended(
+    spark: SparkSession, journaling: BrokerProcess, tmp_path: Path
+) -> None:
+    engine = SparkEngine(spark)
+    fill(journaling, "chained")
+    archive(engine, journaling, tmp_path / "one", EVENTS)
+    named: dict[str, None] = dict.fromkeys(("address", "subscription", "selector", "mode"))
+    asked = {"url": journaling.url}
+    job = Archiving.asked(tmp_path / "two", asked, whats=[EVENTS], every="1 second", **named)
+
+    def ended(text: str) -> None:
+        raise LookupError(f"it has said: {text}")
+
+    with pytest.raises(StreamingQueryException, match="it has said: events: batch 0"):
+        job.run(engine, ended)
 
 
 @pytest.mark.requirement("PIP-67")
