@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
@@ -95,7 +96,9 @@ def told(
 ) -> Iterator[Progress]:
     """Run a job in the block; an error ends the command with one line and the exit status `status`.
 
-    The exit status is 2 for a wrong option, 130 for ^C. Without `engine` the job needs none.
+    The exit status is 2 for a wrong option, 130 for ^C. An error that is a fault of this package is
+    raised, or, if `status` differs from that of Python, printed with its traceback. Without
+    `engine` the job needs none.
     """
     lack = _missing_python(engine)
     if lack is not None:
@@ -121,6 +124,14 @@ def told(
     except KeyboardInterrupt:
         progress.clear()
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except Exception:
+        if status == EXIT_FAILURE:
+            raise
+        progress.clear()
+        traceback.print_exc()
+        raise typer.Exit(status) from None
 
 
 def _missing_python(engine: EngineName | None) -> str | None:

@@ -16,6 +16,7 @@ import typer
 from pyspark_amqp.engines.duckdb_engine import DuckEngine, duck_engine
 from pyspark_amqp.errors import DataLossError, TransientError
 from pyspark_amqp.jobs.running import (
+    EXIT_NOT_JUDGED,
     EngineName,
     SparkSettings,
     cause_in_duckdb,
@@ -175,3 +176,18 @@ def test_ctrl_c_ends_a_statement_of_duckdb() -> None:
     with pytest.raises(typer.Exit) as ended, duckdb_of("report") as engine, interrupted(0.2):
         engine.made("TABLE", "SELECT count(*) AS count FROM range(100000000000) a")
     assert ended.value.exit_code == 130
+
+
+@pytest.mark.requirement("PIP-63")
+def test_a_fault_of_an_audit_is_not_a_check_that_does_not_hold(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(typer.Exit) as ended, told("audit", EXIT_NOT_JUDGED):
+        raise LookupError("no such key")
+    assert ended.value.exit_code == EXIT_NOT_JUDGED
+    assert capsys.readouterr().err.endswith("\nLookupError: no such key\n")
+
+
+def test_a_fault_of_another_job_is_raised() -> None:
+    with pytest.raises(LookupError), told("report"):
+        raise LookupError
