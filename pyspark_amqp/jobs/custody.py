@@ -83,6 +83,7 @@ WHERE kind IN {moves}
   AND reason NOT LIKE '%, which has no event log'
   AND length(reason) < {reason_max}
   AND id < {last}
+  AND id >= {located_from}
   AND id + 1 NOT IN {hidden}
 """
 
@@ -90,7 +91,14 @@ WHERE kind IN {moves}
 def sent_away(events: Table, known: Bounds) -> Table:
     """Return rows of messages that went to a queue with an event log: its row is the next one."""
     hidden = tuple(hole.first for hole in known.holes) or (0,)
-    return query(SENT_AWAY, events=events, reason_max=REASON_MAX, last=known.last, hidden=hidden)
+    return query(
+        SENT_AWAY,
+        events=events,
+        reason_max=REASON_MAX,
+        last=known.last,
+        located_from=known.located_from,
+        hidden=hidden,
+    )
 
 
 NEVER_ARRIVED: Final = """

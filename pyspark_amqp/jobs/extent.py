@@ -60,8 +60,16 @@ class Bounds:
     holes: tuple[Hole, ...] = ()
 
     @property
+    def located_from(self) -> int:
+        """Return the id from which on all missing rows are located."""
+        located = sum(hole.last - hole.first + 1 for hole in self.holes)
+        return self.first if located >= self.missing or not self.holes else self.holes[0].first
+
+    @property
     def hole_from(self) -> int:
-        """Return the id of the first missing row that is located; FAR if there is none."""
+        """Return the id of the first row that may be missing; FAR if there is none."""
+        if self.located_from > self.first:
+            return self.first
         return self.holes[0].first if self.holes else FAR
 
 
