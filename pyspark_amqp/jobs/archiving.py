@@ -164,18 +164,18 @@ class Archiving:
                 local_archive.run(self.archive, duck_engine(engine), self.sources, tell, every_s)
 
     def _reserved(self) -> ExitStack:
-        """Return the context in which no other process uses the same checkpoints.
+        """Return the context in which no other process archives one of the sources.
 
-        Raise ArchiveError if another process uses one.
+        Raise ArchiveError if another process does.
         """
         from pyspark_amqp.jobs.archive import source_name
 
         held = ExitStack()
         try:
             for what, given in self.sources.items():
-                if use_of(given) is Use.STREAM:
-                    name = source_name(self.archive, what, given)
-                    held.enter_context(self.archive.reserved(name, what))
+                # browsed messages, too: each of two jobs would archive what the other does
+                name = source_name(self.archive, what, given)
+                held.enter_context(self.archive.reserved(name, what))
         except BaseException:
             held.close()
             raise

@@ -7,8 +7,9 @@ from typing import Final
 
 import pytest
 
+from pyspark_amqp.jobs.archive import source_name
 from pyspark_amqp.jobs.archiving import Archiving, use_of
-from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, WHATS
+from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, WHATS, ArchiveError
 from pyspark_amqp.options import OptionError, read_options
 
 URL: Final = "amqp://localhost:5672"
@@ -22,9 +23,9 @@ GIVEN: Final = [
 ]
 
 
-def asked(option: dict[str, str], mode: str) -> Archiving:
+def asked(option: dict[str, str], mode: str, place: Path = Path("archive")) -> Archiving:
     return Archiving.asked(
-        Path("archive"),
+        place,
         {"url": URL, **option},
         whats=WHATS,
         address="q",
@@ -56,3 +57,15 @@ def test_what_is_for_nobody_is_refused(name: str, mode: str) -> None:
     for given in sources.values():
         with pytest.raises(OptionError, match=f"option {name}"):
             read_options(given, use_of(given))
+
+
+@pytest.mark.requirement("PIP-60")
+@pytest.mark.parametrize("mode", ["browse", "lease"])
+def test_messages_are_archived_by_one_job_at_a_time(tmp_path: Path, mode: str) -> None:
+    job = asked({}, mode, tmp_path)
+    name = source_name(job.archive, MESSAGES, job.sources[MESSAGES])
+    with (
+        job.archive.reserved(name, MESSAGES),
+        pytest.raises(ArchiveError, match="another job archives the same messages"),
+    ):
+        job.check("duckdb")
