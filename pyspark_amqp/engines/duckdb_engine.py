@@ -66,9 +66,10 @@ ROWS_AT_ONCE: Final = 10_000
 class DuckTable:
     """The rows of a view or table of DuckDB."""
 
-    def __init__(self, engine: DuckEngine, name: str) -> None:
+    def __init__(self, engine: DuckEngine, name: str, *, is_stored: bool) -> None:
         self.engine: Final = engine
         self.name: Final = name
+        self._is_stored: Final = is_stored
 
     def rows(self) -> list[Record]:
         found = self.engine.connection.execute(f"SELECT * FROM {self.name}")
@@ -87,7 +88,7 @@ class DuckTable:
         return self.engine.connection.table(self.name).to_arrow_reader(ROWS_AT_ONCE)
 
     def kept(self) -> DuckTable:
-        return self.engine.made("TABLE", f"SELECT * FROM {self.name}")
+        return self if self._is_stored else self.engine.made("TABLE", f"SELECT * FROM {self.name}")
 
     def release(self) -> None:
         self.engine.connection.execute(f"DROP TABLE {self.name}")
@@ -117,7 +118,7 @@ class DuckEngine:
         """Return a new view, or table, of the rows of a statement."""
         name = self._name()
         self.connection.execute(f"CREATE {kind} {name} AS {statement}")
-        return DuckTable(self, name)
+        return DuckTable(self, name, is_stored=kind == "TABLE")
 
     def table(self, columns: Mapping[str, str], rows: Iterable[Sequence[object]]) -> DuckTable:
         schema = schema_of(dict(columns))

@@ -114,22 +114,27 @@ class Auditing:
 
         archived = 0 if self.place is None else bounds(self._events(engine)).last
         for number in range(LOOKS):
-            before = self._whole(engine, archived)
+            kept: list[Table] = []
+            before = self._whole(engine, archived, kept)
             known = bounds(before)
             say(f"judging {known.rows:,} events")
             looked = self._look(before, known, scope, say)
-            after = self._whole(engine, archived)
+            kept += [] if looked.waiting is None else [looked.waiting]
+            after = self._whole(engine, archived, kept)
             verdict, found = judge(after, bounds(after), look=looked, scope=scope)
             if verdict.broken[LOSS] == 0 or number == LOOKS - 1:
                 return verdict, found
+            for each in kept:
+                each.release()
             say(f"{verdict.broken[LOSS]} messages are missing: looking again")
             time.sleep(SECOND_LOOK_S)
         raise AssertionError("the last look decides")
 
-    def _whole(self, engine: Engine, archived: int) -> Table:
+    def _whole(self, engine: Engine, archived: int, kept: list[Table]) -> Table:
         """Return the event log up to this moment, without rows that are written later.
 
-        `archived` is the last id of the archive, 0 without one.
+        `archived` is the last id of the archive, 0 without one. The rows of the broker are added to
+        `kept`.
         """
         from pyspark_amqp.jobs.looking import first_kept, live_events
         from pyspark_amqp.jobs.statements import query, union
@@ -137,6 +142,7 @@ class Auditing:
         assert self.broker is not None
         behind = max(archived, self.from_row - 1, 0)
         newer = live_events(engine, self.broker, behind).kept()
+        kept.append(newer)
         _compute(newer)
         if self.place is None:
             # the broker may have removed rows among those that were read meanwhile

@@ -60,3 +60,14 @@ def test_times_as_arrow_are_in_utc(engine: DuckEngine) -> None:
     rows = engine.table({"id": "BIGINT", "at": "TIMESTAMP"}, [(1, AT), (2, None)]).arrow()
     assert rows.schema.field("at").type == UTC_MICROSECONDS
     assert rows["at"].to_pylist() == [AT, None]
+
+
+@pytest.mark.requirement("PIP-75")
+def test_rows_that_are_stored_are_not_copied_to_be_kept(engine: DuckEngine) -> None:
+    stored = engine.table({"id": "BIGINT"}, [(1,), (2,)])
+    assert stored.kept() is stored
+    view = query("SELECT id FROM {stored} WHERE id > 1", stored=stored)
+    kept = view.kept()
+    assert kept is not view
+    assert kept.kept() is kept
+    assert kept.rows() == [{"id": 2}]
