@@ -32,7 +32,11 @@ SELECT f.check AS check, f.address, f.subscription, f.position, f.messageId, f.i
 FROM {found} f JOIN {events} e ON f.id = e.id
 """
 
-SORTED: Final = "SELECT * FROM {found} f ORDER BY f.id, f.check LIMIT {most}"
+SORTED: Final = """
+SELECT * FROM {found} f
+ORDER BY f.id, f.check, f.address, f.subscription, f.position, f.messageId NULLS FIRST, f.detail
+LIMIT {most}
+"""
 
 ALL: Final = 2**31 - 1
 """The most rows that Spark takes for a limit."""

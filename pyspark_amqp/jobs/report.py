@@ -149,7 +149,9 @@ BEHIND_MAX: Final = 10
 FIRST_OF: Final = """
 SELECT address, subscription, position, messageId, given, enqueuedAt, total
 FROM (
-  SELECT *, row_number() OVER (PARTITION BY address ORDER BY {order}, position) AS place
+  SELECT *, row_number() OVER (
+      PARTITION BY address ORDER BY {order}, position, subscription, messageId NULLS FIRST
+    ) AS place
   FROM {messages} WHERE {condition}
 ) ranked
 WHERE place <= {most}

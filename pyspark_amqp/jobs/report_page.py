@@ -72,6 +72,7 @@ def page(report: Report, judged: Judged | None = None) -> str:
             judged=judged,
             charts=charts,
             lists=_lists(report),
+            numbers={row["address"]: at for at, row in enumerate(report.addresses, 1)},
             titles=TITLES,
             most=BEHIND_MAX,
             total=lambda name: total(report, name),
