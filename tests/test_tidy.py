@@ -334,7 +334,6 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/bridge/bridges.py": "tests/unit/bridge/test_bridge.py",
     "broker/bridge/client_frames.py": "tests/unit/bridge/test_client_connection.py",
     "broker/bridge/client_links.py": "tests/unit/bridge/test_client_connection.py",
-    "broker/bridge/connection.py": "tests/unit/bridge/test_bridge.py, over a socket",
     "broker/bridge/failure.py": "two classes",
     "broker/bridge/large_sending.py": "tests/unit/bridge/test_bridge.py",
     "broker/bridge/leased_source.py": "tests/unit/bridge/test_bridge.py",

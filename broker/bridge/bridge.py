@@ -73,6 +73,7 @@ class Bridge(BridgeControl):
         self.damaged: Final[dict[QueueEntry, str]] = {}
         self._wake: Final = asyncio.Event()
         self.wake: Final = self._wake.set
+        self._controlled: Final = asyncio.Event()
         self.source: Final = LeasedSource(settings, container, self._wake.set)
         self._backoff: Final = Backoff()
         self._is_paused = False
@@ -87,6 +88,7 @@ class Bridge(BridgeControl):
         if not self._is_paused:
             self._is_paused = True
             self._notice(BRIDGE_PAUSED, "is paused, until `jms-broker bridge resume`")
+        self._controlled.set()
         self._wake.set()
 
     def resume(self) -> None:
@@ -94,6 +96,7 @@ class Bridge(BridgeControl):
             self._is_paused = False
             self._notice(BRIDGE_PAUSED, "goes on")
         self._backoff.succeeded()
+        self._controlled.set()
         self._wake.set()
 
     # -- attempts
@@ -120,9 +123,16 @@ class Bridge(BridgeControl):
                 await self._rest()
 
     async def _rest(self) -> None:
-        """Wait for the next attempt; `resume` and `pause` end the wait."""
-        self._wake.clear()
-        await self._woken(self._backoff.pause_s())
+        """Wait for the next attempt; only `resume` and `pause` end the wait.
+
+        Not `_wake`: the end of the last connection is reported during the wait.
+        """
+        self._controlled.clear()
+        if self._is_paused:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._backoff.pause_s()):
+                await self._controlled.wait()
 
     async def _woken(self, timeout_s: float | None) -> bool:
         """Wait until there is something to do; return False if that takes too long."""

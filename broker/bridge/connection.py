@@ -225,6 +225,8 @@ async def _log_in_by_scram(connection: BridgeConnection, scram: ScramLogin, mech
     await connection.until(lambda: engine.challenge is not None or engine.outcome >= 0)
     challenge = engine.take_challenge()
     if challenge is None:
+        if engine.outcome == SASL_OK:
+            raise BridgeError("the other broker does not prove that it knows the password")
         return
     engine.respond(await scram.final(challenge))
     await connection.until(lambda: engine.challenge is not None or engine.outcome >= 0)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import cast
 
 import pytest
@@ -256,6 +257,24 @@ async def test_a_wrong_password_is_tried_again(tmp_path: Path) -> None:
         file.write_text("ann:right-password\n")
         status.control.resume()
         await here.until(lambda: waiting(there, "there") == [b"a"])
+
+
+@pytest.mark.requirement("BRG-06")
+async def test_pauses_follow_a_connection_that_this_side_has_closed(tmp_path: Path) -> None:
+    """The end of the last connection is reported during the pause, which goes on."""
+    file = tmp_path / "credentials"
+    file.write_text("ann:wrong\n")
+    async with two_brokers(
+        tmp_path,
+        there={"users": {"ann": "right-password"}},
+        bridge={"credentials_file": str(file)},
+    ) as (here, _):
+        status = status_of(here)
+        await here.until(lambda: status.failures > 0)
+        ends_s = monotonic() + 1.0
+        before = status.failures
+        await here.until(lambda: monotonic() > ends_s)
+        assert status.failures - before <= 3
 
 
 @pytest.mark.requirement("BRG-07")
