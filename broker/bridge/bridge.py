@@ -202,7 +202,7 @@ class Bridge(BridgeControl):
             await self._end_lease(sink, lease)
         sink.query = source.name
         committed = await sink.committed()
-        await self._settle_committed(connection, committed)
+        self._settle_committed(committed)
         for number in source.known():
             await sink.abort(number)
         if committed > source.last_number():
@@ -228,20 +228,15 @@ class Bridge(BridgeControl):
         await self.source.open()
         self.status.lease = sink.query = self.source.name
 
-    async def _settle_committed(self, connection: BridgeConnection, committed: int) -> None:
+    def _settle_committed(self, committed: int) -> None:
         """Settle the batches that the other broker had committed when the last attempt ended."""
         source = self.source
         source.take_known()
-        there = [batch for batch in source.batches if batch.number <= committed]
-        if there:
-            link = connection.engine.sender("bridge-look", self.settings.to, {}, settled=True)
-            await connection.until(lambda: link.is_attached or link.is_over)
-            terms = self.terms(is_sink=True)
-            for batch in there:
-                batch.judge(terms, link.max_message_size)
-                source.settle(batch)
-                self.has_moved(batch)
-            connection.engine.detach(link)
+        terms = self.terms(is_sink=True)
+        for batch in [each for each in source.batches if each.number <= committed]:
+            batch.count_committed(terms)
+            source.settle(batch)
+            self.has_moved(batch)
         source.batches.clear()
 
     def terms(self, *, is_sink: bool) -> BatchTerms:
@@ -278,7 +273,8 @@ class Bridge(BridgeControl):
         status.moved += batch.sent - batch.not_taken
         status.moved_bytes += batch.sent_bytes
         status.batches += 1
-        self._left_out_of(batch)
+        status.looped += int(batch.looped)
+        self._count_left_out(int(batch.looped), "they had passed it before")
         self._backoff.succeeded()
         self._enter(RUNNING)
 
@@ -288,14 +284,22 @@ class Bridge(BridgeControl):
     def _notice(self, event: LogEvent, text: str) -> None:
         self.container.watcher.noticed(event.notice(f"bridge {self.status.name} {text}"))
 
-    def _left_out_of(self, batch: MovingBatch) -> None:
-        """Count and report the messages of `batch` that were not passed on."""
-        self.status.refused += len(batch.refused)
-        self.status.looped += int(batch.looped)
-        self._left_out += len(batch.refused) + int(batch.looped)
+    def leave_out(self, batch: MovingBatch) -> None:
+        """Make dead letters of what the other broker refuses, before the rest is committed.
+
+        So the lease has no message of a committed batch that the other broker does not have.
+        """
+        refused = self.source.leave_out(batch)
+        for entry, _ in refused:
+            self.damaged.pop(entry, None)
+        self.status.refused += len(refused)
+        self._count_left_out(len(refused), refused[0][1])
+
+    def _count_left_out(self, count: int, why: str) -> None:
+        """Report, now and then, how many messages were not passed on."""
+        self._left_out += count
         now_ms = int(self.container.clock.now_ms())
         if self._left_out and now_ms - self._left_out_at_ms >= LEFT_OUT_S * 1000:
             self._left_out_at_ms = now_ms
-            why = batch.refused[0][1] if batch.refused else "they had passed it before"
             self._notice(BRIDGE_LEFT_OUT, f"did not pass on {self._left_out} messages: {why}")
             self._left_out = 0

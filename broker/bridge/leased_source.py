@@ -291,18 +291,30 @@ class LeasedSource:
             raise BridgeError("the lease has ended: was it released, or its queue deleted?")
         return lease
 
+    def leave_out(self, batch: MovingBatch) -> list[tuple[QueueEntry, str]]:
+        """Make dead letters of the refused messages of `batch`, which the lease has no longer.
+
+        Return these, with the reasons. `batch` is durable again once the store has the change.
+        """
+        journal = self._container.journal
+        refused = batch.refused[batch.left_out :]
+        try:
+            lease = self._container.router.leases.checked(self._held().name, self.fencing_token)
+            entries = dict.fromkeys(entry for entry, _ in refused)
+            lease.take_out(batch.number, entries, journal.batch)
+        except RoutingError as error:
+            raise BridgeError(str(error)) from None
+        batch.left_out = len(batch.refused)
+        for entry, why in refused:
+            _dead_letter(entry, why, journal.batch)
+        batch.is_durable = False
+        journal.submit(_BatchDurable(batch, self._changed))
+        self._container.run_round()
+        return refused
+
     def settle(self, batch: MovingBatch) -> None:
-        """Remove the messages of `batch`: the other broker has them. Dead-letter the refused."""
-        lease = self._held()
-        journal_batch = self._container.journal.batch
-        refused = dict.fromkeys(entry for entry, _ in batch.refused)
-        known = lease.batches.get(batch.number)
-        if refused and known is not None:
-            kept = [entry for entry in known.entries if entry not in refused]
-            known.entries[:] = kept
+        """Remove the messages of `batch`: the other broker has them."""
         self.settle_up_to(batch.number)
-        for entry, why in batch.refused:
-            _dead_letter(entry, why, journal_batch)
         if batch in self.batches:
             self.batches.remove(batch)
         self._settled += 1

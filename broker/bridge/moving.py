@@ -64,7 +64,9 @@ class Moving:
                 self._check(batch)
             if not batch.is_sent() or not batch.is_durable:
                 return
-            if not self._is_there(batch):
+            if len(batch.refused) > batch.left_out:
+                self._bridge.leave_out(batch)
+            if not batch.is_durable or not self._is_there(batch):
                 return
             self._settle(batch)
 

@@ -66,8 +66,9 @@ class MovingBatch:
     `sent_bytes` are those of the messages that were sent, `not_taken` those of them that the other
     broker has rejected.
     `is_durable`: the store has the batch, so that a restart finds the same messages in it.
-    `refused` has the entries that the other broker never takes, with the reason. `large` is the
-    message that has to be sent next, part by part, None for none.
+    `refused` has the entries that the other broker never takes, with the reason; the lease has no
+    longer the first `left_out` of them. `large` is the message that has to be sent next, part by
+    part, None for none.
     """
 
     def __init__(self, number: int, entries: list[QueueEntry]) -> None:
@@ -79,6 +80,7 @@ class MovingBatch:
         self.sent_bytes = 0
         self.not_taken = 0
         self.looped = 0
+        self.left_out = 0
         self.refused: Final[list[tuple[QueueEntry, str]]] = []
         self.large: LargeMessage | None = None
         self._at = 0
@@ -137,17 +139,21 @@ class MovingBatch:
                 return None
         return payload
 
-    def judge(self, terms: BatchTerms, size_max: i64) -> None:
-        """Count the messages as sent that the other broker has committed, and find the others."""
+    def count_committed(self, terms: BatchTerms) -> None:
+        """Count the messages of a batch that an earlier attempt has sent and had committed.
+
+        Before it did, it has taken what the other broker refuses out of the lease.
+        """
         for entry in self.entries:
-            payload = self._passing(entry, terms, size_max)
-            if payload is not None:
+            if terms.drops_looped and not may_pass(entry.message, terms.name):
+                self.looped += 1
+            else:
                 self.sent += 1
                 self.sent_bytes += int(entry.message.size)
         self._at = len(self.entries)
 
     def _begin_large(self, entry: QueueEntry, large: LargeMessage, terms: BatchTerms) -> None:
-        damage = terms.damaged.pop(entry, "")
+        damage = terms.damaged.get(entry, "")
         if damage:
             self.refused.append((entry, f"amqp:internal-error: {damage}"))
         else:

@@ -19,6 +19,7 @@ from broker.routing.entries.participants import Consumer, Label
 from broker.routing.errors import LeaseGone, NoSuchLeaseBatch, RoutingError
 from broker.routing.selector import Selector
 from broker.routing.timer_queue import TimerCallback, TimerQueue
+from storage.batch import Batch
 from storage.leases import StoredLease, StoredLeaseBatch
 
 if TYPE_CHECKING:
@@ -237,6 +238,17 @@ class BatchLease(Consumer):
                 f"batch {batch_number} of lease {self.name:.255} has no slice {index}"
             )
         return found.slice(index)
+
+    def take_out(self, batch_number: i64, entries: dict[QueueEntry, None], batch: Batch) -> None:
+        """Remove `entries` from an unsettled batch, also in the store; the caller disposes of them.
+
+        Raise NoSuchLeaseBatch if there is no such batch.
+        """
+        found = self.batches.get(int(batch_number))
+        if found is None:
+            raise NoSuchLeaseBatch(f"lease {self.name:.255} has no batch {batch_number}")
+        found.take_out(entries)
+        batch.lease_changes().acquire(as_stored_lease_batch(self, found))
 
     def as_stored(self) -> StoredLease:
         """Return the record that the store keeps of the lease."""

@@ -63,6 +63,19 @@ class LeaseBatch:
         """Remove the place of the next message, which is lost, from `slices`."""
         del self.slices[len(self.entries)]
 
+    def take_out(self, entries: dict[QueueEntry, None]) -> None:
+        """Remove those of `entries` that the batch has, with their places in `slices`."""
+        kept: list[QueueEntry] = []
+        slices: list[int] = []
+        for at, entry in enumerate(self.entries):
+            if entry in entries:
+                self.bytes -= entry.message.size
+            else:
+                kept.append(entry)
+                slices.append(self.slices[at])
+        self.entries[:] = kept
+        self.slices[:] = slices
+
     def sizes(self) -> list[int]:
         """Return the number of messages in each slice."""
         found = [0] * int(self.slice_count)

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -40,6 +40,7 @@ from tests.support.bridges import (
     two_brokers,
 )
 from tests.support.certificates import Authority
+from tests.support.cut_proxy import CutLink, PortProxy
 from tests.support.embedded import put, waiting
 from tests.support.frames import message
 
@@ -189,6 +190,41 @@ async def test_what_the_other_broker_never_takes_is_dead_lettered(tmp_path: Path
             "amqp:link:message-size-exceeded"
         )
         assert status_of(here).refused == 1
+
+
+class LosesTheCommit(PortProxy):
+    """Loses the answer to the first COMMIT, and accepts no other connection meanwhile."""
+
+    has_lost = False
+
+    def see_request(self, link: CutLink, data: bytes) -> bytes:
+        if b"COMMIT" in data and not self.has_lost:
+            self.has_lost = self.lose_answers = True
+            self.refuse()
+        return super().see_request(link, data)
+
+
+@pytest.mark.requirement("BRG-01", "BRG-05")
+async def test_a_refused_message_of_a_committed_batch_is_kept(tmp_path: Path) -> None:
+    """The answer to COMMIT is lost, and then the other broker takes larger messages."""
+    large = b"x" * 2000
+    store = store_in(tmp_path, "sqlite", "b")
+    async with AsyncExitStack() as first:
+        there = await first.enter_async_context(Broker(store=store, max_message_size=1000))
+        port = int(there.url.rpartition(":")[2])
+        async with LosesTheCommit(port) as proxy:
+            url, place = f"amqp://127.0.0.1:{proxy.port}", proxy.port
+            async with Broker(bridge=[bridge_to(url)]) as here:
+                put(here, "q", b"small", large, durable=True)
+                await proxy.lost.wait()
+                await first.aclose()
+                async with Broker(store=store, port=port) as there:
+                    proxy.cut()
+                    await proxy.listen(place)
+                    await here.until(lambda: status_of(here).moved == 1)
+                    await there.until(lambda: waiting(there, "there") == [b"small"])
+                    assert waiting(here, "DLQ") == [large]
+                    assert status_of(here).refused == 1
 
 
 async def test_large_messages_go_part_by_part(tmp_path: Path) -> None:

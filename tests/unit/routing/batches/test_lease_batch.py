@@ -58,3 +58,14 @@ def test_what_is_lost_leaves_its_slice() -> None:
     assert lease_batch.sizes() == [1, 2]
     assert bodies(lease_batch.slice(1)) == [b"2", b"3"]
     assert lease_batch.bytes == 3
+
+
+def test_what_is_taken_out_leaves_its_slice() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    routing.put(queue, b"0", b"1", b"2", b"3")
+    lease_batch = new_lease_batch(1, 2, routing.consumer(queue, 4).entries)
+    lease_batch.take_out(dict.fromkeys([lease_batch.entries[0], lease_batch.entries[3]]))
+    assert bodies(lease_batch.slice(0)) == [b"1"]
+    assert bodies(lease_batch.slice(1)) == [b"2"]
+    assert lease_batch.bytes == 2

@@ -323,3 +323,18 @@ def test_a_sign_of_life_puts_no_end_to_a_request_that_waits() -> None:
     routing.advance(4999)
     assert acquirer.batches == []
     assert "l" in routing.router.leases.named
+
+
+def test_what_is_taken_out_of_a_batch_leaves_the_store_with_it() -> None:
+    routing = Routing()
+    lease = opened(routing)
+    routing.put(lease.queue, b"1", b"2", b"3")
+    acquire(routing, lease)
+    routing.commit()
+    second = lease.batches[1].entries[1]
+    lease.take_out(1, {second: None}, routing.batch)
+    (lease_batch,) = stored(routing).batches
+    assert lease_batch.numbers == [1, 3]
+    assert len(lease_batch.slices) == 2
+    with pytest.raises(NoSuchLeaseBatch):
+        lease.take_out(2, {second: None}, routing.batch)
