@@ -79,10 +79,7 @@ from broker.bridge.client_frames import (
     put_opening,
     put_settled,
 )
-from broker.bridge.client_links import ReceivingLink, SendingLink
-
-RESPONSES: Final[i64] = 16
-"""Credit for answers to requests: more than there ever are under way."""
+from broker.bridge.client_links import RESPONSES, ReceivingLink, SendingLink
 
 OUTPUT_FULL: Final[i64] = 256 * 1024
 """Bytes of unwritten output above which no message is added."""
@@ -383,15 +380,18 @@ class ClientConnection:
             for receiver in self._receivers.values():
                 if receiver.name == attach.name:
                     wanted = receiver
-        if wanted is None:
+        handle = int(attach.handle)
+        if wanted is None or wanted.is_over or wanted in self._by_remote.values():
             raise ConnectionFault(NOT_ALLOWED, "an attach that nobody has asked for")
+        if handle > HANDLE_MAX or handle in self._by_remote:
+            raise ConnectionFault(NOT_ALLOWED, f"an attach with the handle {handle}")
         if isinstance(wanted, SendingLink):
             wanted.is_attached = attach.target is not None
             wanted.max_message_size = attach.max_message_size
             wanted.properties = attach.properties
         else:
             wanted.is_attached = attach.source is not None
-        self._by_remote[int(attach.handle)] = wanted
+        self._by_remote[handle] = wanted
 
     def _on_detach(self, detach: Detach) -> None:
         link = self._by_remote.pop(int(detach.handle), None)

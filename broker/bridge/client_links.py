@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 TRANSFER_OVERHEAD: Final[i64] = 40
 """Maximum bytes of a transfer frame beside its payload."""
 
+RESPONSES: Final[i64] = 16
+"""Credit for answers to requests: more than there ever are under way."""
+
 RESPONSE_BYTES_MAX: Final[i64] = 64 * 1024
 """Maximum bytes of an answer of the other broker."""
 
@@ -212,8 +215,11 @@ class ReceivingLink:
     def take(self, part: bytes, *, more: bool) -> bool:
         """Take a part of an answer; return whether the answer is whole.
 
-        Raise ConnectionFault if it is larger than RESPONSE_BYTES_MAX.
+        Raise ConnectionFault if it is larger than RESPONSE_BYTES_MAX, or one more than the link has
+        credit for, or than RESPONSES that wait here.
         """
+        if self.granted <= 0 or i64(len(self.answers)) >= RESPONSES:
+            raise ConnectionFault(RESOURCE_LIMIT_EXCEEDED, "more answers than requests")
         self._parts += part
         if i64(len(self._parts)) > RESPONSE_BYTES_MAX:
             raise ConnectionFault(RESOURCE_LIMIT_EXCEEDED, "an answer is too large")

@@ -40,6 +40,9 @@ CLOSE_S: Final = 0.5
 WRITE_BUFFER_HIGH: Final = 512 * 1024
 WRITE_BUFFER_LOW: Final = 128 * 1024
 
+UNREAD_MAX: Final = 256 * 1024
+"""Maximum bytes that are written for frames of the other broker while it does not read."""
+
 
 class BridgeConnection(asyncio.Protocol):
     """One connection. `changed` is called after all that may have changed the engine's state."""
@@ -52,6 +55,7 @@ class BridgeConnection(asyncio.Protocol):
         self._loop: Final = asyncio.get_running_loop()
         self._heard_s = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
+        self._unread = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do everything that asyncio's do, but are not derived from them
@@ -77,6 +81,7 @@ class BridgeConnection(asyncio.Protocol):
         self._tell()
 
     def pause_writing(self) -> None:
+        self._unread = 0
         self.engine.is_blocked = True
 
     def resume_writing(self) -> None:
@@ -84,8 +89,14 @@ class BridgeConnection(asyncio.Protocol):
         self._tell()
 
     def flush(self) -> None:
-        """Write the engine's output."""
+        """Write the engine's output, unless the other broker asks for much and reads nothing."""
         data = self.engine.take()
+        if self.engine.is_blocked:
+            self._unread += len(data)
+            if self._unread > UNREAD_MAX:
+                self.engine.fail("the other broker does not read what it asks for", "")
+                self.abort()
+                return
         if data and self._transport is not None:
             self._transport.write(data)
 

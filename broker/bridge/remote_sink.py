@@ -56,6 +56,7 @@ class RemoteSink:
         self._requests: Final = engine.sender("bridge-requests", MANAGEMENT, {}, settled=True)
         self._replies: Final = engine.receiver("bridge-answers", MANAGEMENT, ANSWERS)
         self._last = 0
+        self._asked: Final[set[int]] = set()
         self._answers: Final[dict[int, SinkAnswer]] = {}
 
     async def attached(self) -> None:
@@ -79,6 +80,7 @@ class RemoteSink:
         self._last += 1
         data = request_bytes(operation, self.query, number=self._last, arguments=arguments)
         self._requests.send(b"", data, self._last)
+        self._asked.add(self._last)
         return self._last
 
     def take_answers(self) -> None:
@@ -89,6 +91,9 @@ class RemoteSink:
         answers = self._replies.answers
         while answers:
             number, answer = read_answer(answers.pop(0))
+            if number not in self._asked:
+                raise BridgeError("the other broker answers what it was not asked")
+            self._asked.remove(number)
             self._answers[number] = answer
 
     def answer_to(self, number: int) -> SinkAnswer | None:

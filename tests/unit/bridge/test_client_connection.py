@@ -25,7 +25,7 @@ from broker.amqp.sasl_frames import SaslMechanisms, SaslOutcome
 from broker.amqp.terminus import Source, Target
 from broker.bridge.client_connection import ClientConnection
 from broker.bridge.client_frames import FRAME_SIZE_MAX, HANDLE_MAX
-from broker.bridge.client_links import RESPONSE_BYTES_MAX, SendingLink
+from broker.bridge.client_links import RESPONSE_BYTES_MAX, RESPONSES, SendingLink
 from tests.support.frames import Disposition, Transfer, frame, frames_in, message
 
 
@@ -243,6 +243,64 @@ def test_an_answer_has_a_maximum_size() -> None:
     assert RESPONSE_BYTES_MAX < 2 * 60_000
     connection.receive(part)
     assert "too large" in connection.failure
+
+
+ANSWERS_FROM = Attach(name="in", handle=1, role=SENDER, source=Source(address="$management"))
+
+
+def test_answers_are_few_until_they_are_taken() -> None:
+    connection = connected()
+    link = connection.receiver("in", "$management", "answers")
+    connection.receive(frames(ANSWERS_FROM))
+    answer = frame(Transfer(handle=1, delivery_id=0, payload=b"x"))
+    connection.receive(answer * int(RESPONSES))
+    assert (connection.failure, len(link.answers)) == ("", RESPONSES)
+    link.answers.clear()
+    connection.receive(answer * int(RESPONSES))
+    assert connection.failure == ""
+    connection.receive(answer)
+    assert "more answers than requests" in connection.failure
+
+
+ATTACHED_TWICE = [
+    pytest.param([ANSWERS_FROM, ANSWERS_FROM], "nobody has asked for", id="again"),
+    pytest.param(
+        [
+            ANSWERS_FROM,
+            Attach(name="in", handle=2, role=SENDER, source=Source(address="$management")),
+        ],
+        "nobody has asked for",
+        id="again, with another handle",
+    ),
+    pytest.param(
+        [ANSWERS_FROM, Attach(name="out", handle=1, role=RECEIVER, target=Target(address="q"))],
+        "the handle 1",
+        id="a handle that another link has",
+    ),
+    pytest.param(
+        [Attach(name="out", handle=HANDLE_MAX + 1, role=RECEIVER, target=Target(address="q"))],
+        f"the handle {HANDLE_MAX + 1}",
+        id="too large a handle",
+    ),
+    pytest.param(
+        [
+            Attach(name="out", handle=1, role=RECEIVER),
+            Detach(handle=1, closed=True),
+            Attach(name="out", handle=1, role=RECEIVER),
+        ],
+        "nobody has asked for",
+        id="after its detach",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sent", "said"), ATTACHED_TWICE)
+def test_an_attach_comes_once(sent: list[Performative], said: str) -> None:
+    connection = connected()
+    connection.receiver("in", "$management", "answers")
+    connection.sender("out", "q", {}, settled=True)
+    connection.receive(frames(*sent))
+    assert said in connection.failure
 
 
 def test_handles_are_few() -> None:

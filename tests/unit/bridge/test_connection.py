@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from broker.amqp.encode import BytesWriter
-from broker.amqp.frames import SASL_HEADER, put_sasl_frame
-from broker.amqp.performatives import Performative
+from broker.amqp.frames import AMQP_HEADER, SASL_HEADER, put_frame, put_sasl_frame
+from broker.amqp.performatives import Begin, Flow, Open, Performative
 from broker.amqp.sasl_frames import SaslMechanisms, SaslOutcome
-from broker.bridge.connection import connected
+from broker.bridge.client_connection import ClientConnection
+from broker.bridge.connection import UNREAD_MAX, BridgeConnection, connected
 from broker.bridge.failure import BridgeError
 from broker.bridge_settings import BridgeSettings
 
@@ -62,3 +63,27 @@ async def test_a_server_that_accepts_a_login_without_a_challenge(tmp_path: Path)
     async with server_of(lies) as url:
         with pytest.raises(BridgeError, match="does not prove"):
             await connected(settings_to(url, file), "here", lambda: None)
+
+
+async def test_a_broker_that_asks_and_does_not_read() -> None:
+    """The answers to its flows would fill the memory."""
+    engine = ClientConnection(container_id="here", host="there", logs_in=False)
+    connection = BridgeConnection(engine, lambda: None)
+    out = BytesWriter()
+    put_frame(out, 0, Open(container_id="there", max_frame_size=1000))
+    begin = Begin(remote_channel=0, next_outgoing_id=5, incoming_window=10, outgoing_window=10)
+    put_frame(out, 0, begin)
+    connection.data_received(AMQP_HEADER + out.getvalue())
+    asks = BytesWriter()
+    flow = Flow(
+        next_incoming_id=0, incoming_window=10, next_outgoing_id=5, outgoing_window=10, echo=True
+    )
+    put_frame(asks, 0, flow)
+    many = asks.getvalue() * (UNREAD_MAX // 10 // len(asks.getvalue()))
+    connection.pause_writing()
+    for _ in range(4):
+        connection.data_received(many)
+    assert not engine.failure
+    for _ in range(10):
+        connection.data_received(many)
+    assert "does not read" in engine.failure

@@ -7,13 +7,25 @@ import pytest
 from broker.amqp.composite import FieldWriter
 from broker.amqp.descriptors import AMQP_VALUE, APPLICATION_PROPERTIES, PROPERTIES
 from broker.amqp.encode import BytesWriter, put_descriptor, put_ulong, put_value
+from broker.amqp.frames import AMQP_HEADER, put_frame
+from broker.amqp.performatives import SENDER, Attach, Begin, Open
 from broker.amqp.sections import split
+from broker.amqp.terminus import Source
 from broker.amqp.types import Int
+from broker.bridge.client_connection import ClientConnection
+from broker.bridge.connection import BridgeConnection
 from broker.bridge.failure import BridgeError
-from broker.bridge.remote_sink import ANSWERS, SinkAnswer, read_answer, request_bytes
+from broker.bridge.remote_sink import (
+    ANSWERS,
+    RemoteSink,
+    SinkAnswer,
+    read_answer,
+    request_bytes,
+)
 from broker.clock import SystemClock
 from broker.management.request import read_envelope, read_request
 from broker.message import read_message
+from tests.support.frames import Transfer, frame
 
 
 def test_a_request_is_one_of_management() -> None:
@@ -74,6 +86,25 @@ WRONG = [
 def test_a_malformed_answer_ends_the_attempt(data: bytes) -> None:
     with pytest.raises(BridgeError, match="answer"):
         read_answer(data)
+
+
+async def test_an_answer_to_no_request_ends_the_attempt() -> None:
+    engine = ClientConnection(container_id="here", host="there", logs_in=False)
+    sink = RemoteSink(BridgeConnection(engine, lambda: None), "bridge/b/1")
+    out = BytesWriter()
+    out.write(AMQP_HEADER)
+    source = Source(address="$management")
+    for each in (
+        Open(container_id="there", max_frame_size=1000),
+        Begin(remote_channel=0, next_outgoing_id=5, incoming_window=10, outgoing_window=10),
+        Attach(name="bridge-answers", handle=0, role=SENDER, source=source),
+    ):
+        put_frame(out, 0, each)
+    answer = Transfer(handle=0, delivery_id=0, payload=_answer(TOLD))
+    engine.receive(out.getvalue() + frame(answer))
+    assert not engine.failure
+    with pytest.raises(BridgeError, match="not asked"):
+        sink.take_answers()
 
 
 @pytest.mark.parametrize("value", [None, "3", True, 1.5])
