@@ -13,7 +13,7 @@ from typing import Final
 
 from broker.bridge.backoff import Backoff
 from broker.bridge.connection import BridgeConnection, connected
-from broker.bridge.failure import BridgeError, TargetFullError
+from broker.bridge.failure import BridgeError, PausedError, TargetFullError
 from broker.bridge.leased_source import LeasedSource
 from broker.bridge.moving import Moving
 from broker.bridge.moving_batch import BatchTerms, MovingBatch
@@ -74,6 +74,7 @@ class Bridge(BridgeControl):
         self._wake: Final = asyncio.Event()
         self.wake: Final = self._wake.set
         self._controlled: Final = asyncio.Event()
+        self._beginning: BridgeConnection | None = None
         self.source: Final = LeasedSource(settings, container, self._wake.set)
         self._backoff: Final = Backoff()
         self._is_paused = False
@@ -88,6 +89,8 @@ class Bridge(BridgeControl):
         if not self._is_paused:
             self._is_paused = True
             self._notice(BRIDGE_PAUSED, "is paused, until `jms-broker bridge resume`")
+            if self._beginning is not None:
+                self._beginning.stop_waiting()
         self._controlled.set()
         self._wake.set()
 
@@ -110,6 +113,8 @@ class Bridge(BridgeControl):
                 continue
             try:
                 await self._attempt()
+            except PausedError:
+                continue
             except BridgeError as error:
                 if isinstance(error, TargetFullError) and self.source.take_less():
                     self._begins_anew = True
@@ -170,7 +175,11 @@ class Bridge(BridgeControl):
         product = str(self.container.product[PRODUCT])
         sink: RemoteSink | None = None
         if is_of_this_kind(connection.engine, product):
-            sink = await self._resumed(connection)
+            self._beginning = connection
+            try:
+                sink = await self._resumed(connection)
+            finally:
+                self._beginning = None
         self.source.take_known()
         self.status.delivery = AT_LEAST_ONCE if sink is None else EXACTLY_ONCE
         self.status.connects += 1

@@ -12,7 +12,7 @@ from broker.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK
 from broker.bridge.client_connection import ClientConnection
 from broker.bridge.client_frames import IDLE_TIME_OUT_MS
-from broker.bridge.failure import BridgeError
+from broker.bridge.failure import BridgeError, PausedError
 from broker.bridge.login import (
     SCRAMS,
     Credentials,
@@ -25,6 +25,9 @@ from broker.bridge_settings import BridgeSettings, BridgeTlsSettings
 
 CONNECT_TIMEOUT_S: Final = 10.0
 """Seconds for the connection, TLS and the login."""
+
+ANSWER_S: Final = 30.0
+"""Seconds for an answer of the other broker, which may be alive and yet never answer."""
 
 SILENCE_S: Final = IDLE_TIME_OUT_MS / 1000 * 1.25
 """Seconds without a byte after which the connection counts as lost."""
@@ -56,6 +59,7 @@ class BridgeConnection(asyncio.Protocol):
         self._heard_s = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self._unread = 0
+        self._stops_waiting = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do everything that asyncio's do, but are not derived from them
@@ -131,13 +135,27 @@ class BridgeConnection(asyncio.Protocol):
 
     # -- waits
 
-    async def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait until `is_so`; raise BridgeError if the connection ends before."""
+    async def until(self, is_so: Callable[[], bool], *, within_s: float = ANSWER_S) -> None:
+        """Wait until `is_so`; raise BridgeError if the connection ends before, or the time.
+
+        Raise PausedError after `stop_waiting`.
+        """
         self.flush()
-        while not is_so():
-            self.check()
-            self._event.clear()
-            await self._event.wait()
+        try:
+            async with asyncio.timeout(within_s):
+                while not is_so():
+                    self.check()
+                    if self._stops_waiting:
+                        raise PausedError("the bridge is paused")
+                    self._event.clear()
+                    await self._event.wait()
+        except TimeoutError:
+            raise BridgeError(f"no answer of the other broker for {within_s:g} s") from None
+
+    def stop_waiting(self) -> None:
+        """End what waits for an answer now, or will: the bridge is paused."""
+        self._stops_waiting = True
+        self._event.set()
 
     def check(self) -> None:
         """Raise BridgeError if the connection has ended."""
@@ -155,6 +173,7 @@ class BridgeConnection(asyncio.Protocol):
     async def close(self) -> None:
         """Close the connection in order, if it is open."""
         self._stop_timer()
+        self._stops_waiting = False
         engine = self.engine
         if not engine.failure and self._transport is not None:
             engine.close()

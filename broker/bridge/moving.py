@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED
 from broker.bridge.client_links import SendingLink
-from broker.bridge.connection import BridgeConnection
+from broker.bridge.connection import ANSWER_S, BridgeConnection
 from broker.bridge.failure import BridgeError, TargetFullError
 from broker.bridge.large_sending import LargeSending
 from broker.bridge.moving_batch import MovingBatch
@@ -31,6 +32,7 @@ class Moving:
         self._engine: Final = connection.engine
         self._sink: Final = sink
         self._commit: int | None = None
+        self._commit_until_s = 0.0
         self._large: LargeSending | None = None
         self._large_batch: MovingBatch | None = None
         self._terms: Final = bridge.terms(is_sink=sink is not None)
@@ -75,14 +77,22 @@ class Moving:
         sink = self._sink
         if sink is None or batch.sent == 0:
             return True
-        if self._commit is None:
-            if sink.can_ask():
-                self._commit = sink.commit(batch.number, self._source.fencing_token, batch.sent)
-            return False
-        if not sink.has_committed(self._commit):
-            return False
-        self._commit = None
-        return True
+        if self._commit is not None:
+            if sink.has_committed(self._commit):
+                self._commit = None
+                self._commit_until_s = 0.0
+                return True
+        elif sink.can_ask():
+            self._commit = sink.commit(batch.number, self._source.fencing_token, batch.sent)
+        self._check_time_of_commit()
+        return False
+
+    def _check_time_of_commit(self) -> None:
+        """Raise BridgeError if the COMMIT under way, or that is due, has no answer in time."""
+        if self._commit_until_s == 0.0:
+            self._commit_until_s = monotonic() + ANSWER_S
+        elif monotonic() > self._commit_until_s:
+            raise BridgeError(f"no answer of the other broker to COMMIT for {ANSWER_S:g} s")
 
     def _settle(self, batch: MovingBatch) -> None:
         link = batch.link

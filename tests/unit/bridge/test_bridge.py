@@ -16,6 +16,7 @@ from typing import cast
 import pytest
 
 from broker.amqp.sections import split
+from broker.bridge import moving
 from broker.cli.client import receive, send
 from broker.embedding import Broker
 from broker.links.bridge_status import (
@@ -41,7 +42,7 @@ from tests.support.bridges import (
 )
 from tests.support.certificates import Authority
 from tests.support.cut_proxy import CutLink, PortProxy
-from tests.support.embedded import put, waiting
+from tests.support.embedded import port_of, put, waiting
 from tests.support.frames import message
 
 
@@ -211,7 +212,7 @@ async def test_a_refused_message_of_a_committed_batch_is_kept(tmp_path: Path) ->
     store = store_in(tmp_path, "sqlite", "b")
     async with AsyncExitStack() as first:
         there = await first.enter_async_context(Broker(store=store, max_message_size=1000))
-        port = int(there.url.rpartition(":")[2])
+        port = port_of(there)
         async with LosesTheCommit(port) as proxy:
             url, place = f"amqp://127.0.0.1:{proxy.port}", proxy.port
             async with Broker(bridge=[bridge_to(url)]) as here:
@@ -225,6 +226,22 @@ async def test_a_refused_message_of_a_committed_batch_is_kept(tmp_path: Path) ->
                     await there.until(lambda: waiting(there, "there") == [b"small"])
                     assert waiting(here, "DLQ") == [large]
                     assert status_of(here).refused == 1
+
+
+@pytest.mark.requirement("BRG-06")
+async def test_a_commit_without_an_answer_ends_the_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(moving, "ANSWER_S", 0.05)
+    async with (
+        Broker() as there,
+        LosesTheCommit(port_of(there)) as proxy,
+        Broker(bridge=[bridge_to(f"amqp://127.0.0.1:{proxy.port}")]) as here,
+    ):
+        put(here, "q", b"a")
+        status = status_of(here)
+        await here.until(lambda: status.state == WAITING)
+        assert "no answer of the other broker to COMMIT" in status.error
 
 
 async def test_large_messages_go_part_by_part(tmp_path: Path) -> None:

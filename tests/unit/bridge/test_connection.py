@@ -13,10 +13,15 @@ from broker.amqp.encode import BytesWriter
 from broker.amqp.frames import AMQP_HEADER, SASL_HEADER, put_frame, put_sasl_frame
 from broker.amqp.performatives import Begin, Flow, Open, Performative
 from broker.amqp.sasl_frames import SaslMechanisms, SaslOutcome
+from broker.app import PRODUCT
+from broker.bridge.bridge import Bridge
 from broker.bridge.client_connection import ClientConnection
 from broker.bridge.connection import UNREAD_MAX, BridgeConnection, connected
 from broker.bridge.failure import BridgeError
 from broker.bridge_settings import BridgeSettings
+from broker.embedding import Broker
+from broker.links.bridge_status import PAUSED
+from tests.support.bridges import bridge_to, status_of
 
 
 def sasl(*bodies: Performative) -> bytes:
@@ -24,6 +29,14 @@ def sasl(*bodies: Performative) -> bytes:
     out = BytesWriter()
     for body in bodies:
         put_sasl_frame(out, body)
+    return out.getvalue()
+
+
+def amqp(*bodies: Performative) -> bytes:
+    """Return frames on channel 0."""
+    out = BytesWriter()
+    for body in bodies:
+        put_frame(out, 0, body)
     return out.getvalue()
 
 
@@ -87,3 +100,33 @@ async def test_a_broker_that_asks_and_does_not_read() -> None:
     for _ in range(10):
         connection.data_received(many)
     assert "does not read" in engine.failure
+
+
+async def test_an_answer_that_never_comes() -> None:
+    engine = ClientConnection(container_id="here", host="there", logs_in=False)
+    connection = BridgeConnection(engine, lambda: None)
+    with pytest.raises(BridgeError, match=r"no answer of the other broker for 0\.01 s"):
+        await connection.until(lambda: False, within_s=0.01)
+
+
+SILENT = (
+    SASL_HEADER
+    + sasl(SaslMechanisms(["ANONYMOUS"]), SaslOutcome(0))
+    + AMQP_HEADER
+    + amqp(
+        Open(container_id="there", max_frame_size=1000, properties={"product": PRODUCT}),
+        Begin(remote_channel=0, next_outgoing_id=5, incoming_window=10, outgoing_window=10),
+    )
+)
+"""The beginning of a broker of this kind, which then says nothing."""
+
+
+@pytest.mark.requirement("BRG-07")
+async def test_a_pause_ends_the_wait_for_an_answer() -> None:
+    async with server_of(SILENT) as url, Broker(bridge=[bridge_to(url)]) as here:
+        status = status_of(here)
+        bridge = status.control
+        await here.until(lambda: isinstance(bridge, Bridge) and bridge._beginning is not None)
+        bridge.pause()
+        await here.until(lambda: status.state == PAUSED)
+        assert status.failures == 0
