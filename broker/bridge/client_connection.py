@@ -43,7 +43,7 @@ from broker.amqp.frames import (
     put_frame,
     put_sasl_frame,
 )
-from broker.amqp.outcomes import Error, read_state
+from broker.amqp.outcomes import DeliveryState, Error, Received, read_state
 from broker.amqp.performatives import (
     RECEIVER,
     SENDER,
@@ -463,11 +463,14 @@ class ClientConnection:
     def _on_disposition(self, data: bytes, at: i64, end: i64) -> None:
         disposition = self._disposition
         disposition.read(data, at, end)
-        if not disposition.role or disposition.state_at < 0:
+        if not disposition.role:
             return
-        state = read_state(data, disposition.state_at, end)
+        state: DeliveryState | None = None
+        if disposition.state_at >= 0:
+            state = read_state(data, disposition.state_at, end)
+        is_settled = disposition.settled
         for link in self._senders.values():
             if link.unsettled:
-                link.outcome(disposition.first, disposition.last, state)
-        if not disposition.settled:
+                link.outcome(disposition.first, disposition.last, state, is_settled=is_settled)
+        if not is_settled and state is not None and not isinstance(state, Received):
             put_settled(self.out, disposition.first, disposition.last, role=SENDER)

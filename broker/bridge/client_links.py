@@ -174,14 +174,21 @@ class SendingLink:
         put_bool(out, self.is_settled)
         put_bool(out, more)
 
-    def outcome(self, first: i64, last: i64, state: DeliveryState) -> None:
-        """Take the outcome of the deliveries from `first` to `last`, as far as they are its own."""
-        if isinstance(state, Received):
+    def outcome(
+        self, first: i64, last: i64, state: DeliveryState | None, *, is_settled: bool
+    ) -> None:
+        """Take the outcome of the deliveries from `first` to `last`, as far as they are its own.
+
+        Delivery-ids are serial numbers: `last` may be the smaller one (2.8.10). Deliveries that are
+        settled without an outcome are given back.
+        """
+        if not is_settled and (state is None or isinstance(state, Received)):
             return
-        if last < first or last - first > i64(len(self.unsettled)) * 4 + 1000:
-            found = [each for each in self.unsettled if first <= each <= last]
+        behind = (last - first) & 0xFFFF_FFFF
+        if behind > i64(len(self.unsettled)) * 4 + 1000:
+            found = [each for each in self.unsettled if (i64(each) - first) & 0xFFFF_FFFF <= behind]
         else:
-            found = [int(each) for each in range(first, last + 1)]
+            found = [int((first + ahead) & 0xFFFF_FFFF) for ahead in range(behind + 1)]
         is_accepted = isinstance(state, Accepted)
         for each in found:
             place = self.unsettled.pop(each, -1)

@@ -64,13 +64,15 @@ class Moving:
             batch.take_outcomes()
             if self._commit is None:  # a commit ends the stage, and so the link
                 self._check(batch)
-            if not batch.is_sent() or not batch.is_durable:
-                return
-            if len(batch.refused) > batch.left_out:
-                self._bridge.leave_out(batch)
-            if not batch.is_durable or not self._is_there(batch):
+            if not batch.is_sent() or not self._is_stored(batch) or not self._is_there(batch):
                 return
             self._settle(batch)
+
+    def _is_stored(self, batch: MovingBatch) -> bool:
+        """Take what is refused out of the lease; return whether the store has `batch` as it is."""
+        if batch.is_durable and len(batch.refused) > batch.left_out:
+            self._bridge.leave_out(batch)
+        return batch.is_durable
 
     def _is_there(self, batch: MovingBatch) -> bool:
         """Return whether the other broker has `batch`; have it committed, if that is needed."""

@@ -8,7 +8,7 @@ import pytest
 
 from broker.amqp.encode import BytesWriter
 from broker.amqp.frames import AMQP_HEADER, SASL_HEADER, put_frame, put_sasl_frame
-from broker.amqp.outcomes import ACCEPTED, RELEASED, DeliveryState, Error, Rejected
+from broker.amqp.outcomes import ACCEPTED, RELEASED, DeliveryState, Error, Received, Rejected
 from broker.amqp.performatives import (
     RECEIVER,
     SENDER,
@@ -180,12 +180,16 @@ OUTCOMES = [
     (Rejected(NOT_ALLOWED), [(1, "amqp:not-allowed: no")], False),
     (Rejected(), [(1, "rejected")], False),
     (RELEASED, [], True),
+    (Received(section_number=0, section_offset=0), [], True),
+    (None, [], True),
 ]
 
 
 @pytest.mark.parametrize(("state", "refused", "is_returned"), OUTCOMES)
 @pytest.mark.requirement("BRG-08")
-def test_outcomes(state: DeliveryState, refused: list[tuple[int, str]], is_returned: bool) -> None:
+def test_outcomes(
+    state: DeliveryState | None, refused: list[tuple[int, str]], is_returned: bool
+) -> None:
     connection = connected()
     link = attached(connection, settled=False)
     for place in range(3):
@@ -195,6 +199,42 @@ def test_outcomes(state: DeliveryState, refused: list[tuple[int, str]], is_retur
             frame(Disposition(role=True, first=first, last=last, settled=True, state=outcome))
         )
     assert (link.unsettled, link.refused, link.is_returned) == ({}, refused, is_returned)
+
+
+RANGES = [
+    # first and last of a disposition, the delivery-ids of four messages that stay unsettled
+    (2**32 - 2, 1, []),
+    (2**32 - 1, 0, [2**32 - 2, 1]),
+    (0, 2**32 - 1, []),
+    (2**31, 1, []),
+    (1, 2**32 - 2, [2**32 - 1, 0]),
+    (2, 2**31, [2**32 - 2, 2**32 - 1, 0, 1]),
+]
+
+
+@pytest.mark.parametrize(("first", "last", "left"), RANGES)
+def test_delivery_ids_are_serial_numbers(first: int, last: int, left: list[int]) -> None:
+    connection = connected()
+    link = attached(connection, settled=False)
+    connection.next_delivery_id = 2**32 - 2
+    for place in range(4):
+        link.send(b"", message(), place)
+    connection.receive(
+        frame(Disposition(role=True, first=first, last=last, settled=True, state=ACCEPTED))
+    )
+    assert list(link.unsettled) == left
+
+
+def test_a_delivery_that_is_not_settled_yet_stays() -> None:
+    connection = connected()
+    link = attached(connection, settled=False)
+    link.send(b"", message(), 0)
+    for state in (None, Received(section_number=0, section_offset=0)):
+        connection.receive(
+            frame(Disposition(role=True, first=0, last=0, settled=False, state=state))
+        )
+    assert (list(link.unsettled), link.is_returned) == ([0], False)
+    assert connection.take().count(b"\x53\x15") == 0
 
 
 def test_a_refused_link() -> None:
