@@ -13,7 +13,7 @@ from typing import Final
 
 from broker.bridge.backoff import Backoff
 from broker.bridge.connection import BridgeConnection, connected
-from broker.bridge.failure import BridgeError, PausedError, TargetFullError
+from broker.bridge.failure import BridgeError, PausedError, TargetFullError, TooLargeError
 from broker.bridge.leased_source import LeasedSource
 from broker.bridge.moving import Moving
 from broker.bridge.moving_batch import BatchTerms, MovingBatch
@@ -55,8 +55,8 @@ LEFT_OUT_S: Final = 10.0
 class Bridge(BridgeControl):
     """A bridge of `settings`; `run` moves messages until it is cancelled.
 
-    `damaged` has leased messages whose bodies cannot be read, with the reason; `wake` has the
-    bridge look what there is to do.
+    `unsendable` has leased messages that cannot be sent, with the reason; `wake` has the bridge
+    look what there is to do.
     """
 
     def __init__(self, settings: BridgeSettings, container: Container) -> None:
@@ -70,7 +70,7 @@ class Bridge(BridgeControl):
             control=self,
         )
         self.container: Final = container
-        self.damaged: Final[dict[QueueEntry, str]] = {}
+        self.unsendable: Final[dict[QueueEntry, str]] = {}
         self._wake: Final = asyncio.Event()
         self.wake: Final = self._wake.set
         self._controlled: Final = asyncio.Event()
@@ -118,6 +118,9 @@ class Bridge(BridgeControl):
             except BridgeError as error:
                 if isinstance(error, TargetFullError) and self.source.take_less():
                     self._begins_anew = True
+                if isinstance(error, TooLargeError) and not error.is_known:
+                    self.source.take_one()
+                    self._begins_anew = self.status.delivery == EXACTLY_ONCE
                 self._failed(str(error))
                 await self._rest()
             except Exception as error:  # noqa: BLE001 - a bug may end an attempt, not the bridge
@@ -233,6 +236,7 @@ class Bridge(BridgeControl):
     async def _begin_anew(self, sink: RemoteSink) -> None:
         """Return what is leased, and begin another lease, with a sink of its own."""
         self._begins_anew = False
+        self.unsendable.clear()  # they return to the queue with the others, and are found again
         self.source.give_up()
         await self.source.open()
         self.status.lease = sink.query = self.source.name
@@ -256,7 +260,7 @@ class Bridge(BridgeControl):
             mark=BridgeMark(self.settings.name, tells_id=not is_sink),
             id_prefix=f"{self.source.name}/",
             drops_looped=self.source.is_own,
-            damaged=self.damaged,
+            unsendable=self.unsendable,
         )
 
     async def _end_lease(self, sink: RemoteSink, lease: BatchLease) -> None:
@@ -300,7 +304,7 @@ class Bridge(BridgeControl):
         """
         refused = self.source.leave_out(batch)
         for entry, _ in refused:
-            self.damaged.pop(entry, None)
+            self.unsendable.pop(entry, None)
         self.status.refused += len(refused)
         self._count_left_out(len(refused), refused[0][1])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 
 class BridgeError(Exception):
     """Raised when an attempt cannot go on. The text says why to the operator."""
@@ -9,6 +11,17 @@ class BridgeError(Exception):
 
 class PausedError(BridgeError):
     """Raised when an operator pauses the bridge while it waits for an answer."""
+
+
+class TooLargeError(BridgeError):
+    """Raised if the other broker has ended a link because a message is too large: which, is open.
+
+    `is_known`: the message has been found, and is not sent again.
+    """
+
+    def __init__(self, reason: str, *, is_known: bool) -> None:
+        super().__init__(reason)
+        self.is_known: Final = is_known
 
 
 class TargetFullError(BridgeError):

@@ -89,8 +89,8 @@ class _BatchDurable(Waiter):
 class LeasedSource:
     """The local end of a bridge. `batches` are those that are leased, in order.
 
-    At most `ahead` are leased, and sent, at a time. `changed` is called when there are more, or one
-    has become durable.
+    At most `ahead` are leased, and sent, at a time. `one_at_a_time`: a message is sent once the one
+    before it has its outcome. `changed` is called when there are more, or one has become durable.
     """
 
     def __init__(
@@ -100,6 +100,7 @@ class LeasedSource:
         self.fencing_token = -1
         self.is_own = False
         self.ahead = AHEAD
+        self.one_at_a_time = False
         self._batch_max = settings.batch
         self._settled = 0
         self._settings: Final = settings
@@ -320,6 +321,7 @@ class LeasedSource:
         self._settled += 1
         if self._settled % GROW_AFTER == 0:
             self.ahead = AHEAD
+            self.one_at_a_time = False
             self._batch_max = min(self._settings.batch, 2 * self._batch_max)
         self._container.run_round()
 
@@ -361,6 +363,15 @@ class LeasedSource:
             return False
         self._batch_max = max(1, max(sizes, default=self._batch_max) // 2)
         return True
+
+    def take_one(self) -> None:
+        """Lease, and send, one message at a time, for a while: one that is too large is found so.
+
+        It takes more again as after `take_less`.
+        """
+        self._settled = 0
+        self.ahead = self._batch_max = 1
+        self.one_at_a_time = True
 
     def give_up(self) -> None:
         """End the lease: its messages return, and `open` begins another one, with another sink."""

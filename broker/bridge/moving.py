@@ -5,10 +5,10 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from broker.amqp.errors import RESOURCE_LIMIT_EXCEEDED
+from broker.amqp.errors import INTERNAL_ERROR, MESSAGE_SIZE_EXCEEDED, RESOURCE_LIMIT_EXCEEDED
 from broker.bridge.client_links import SendingLink
 from broker.bridge.connection import ANSWER_S, BridgeConnection
-from broker.bridge.failure import BridgeError, TargetFullError
+from broker.bridge.failure import BridgeError, TargetFullError, TooLargeError
 from broker.bridge.large_sending import LargeSending
 from broker.bridge.moving_batch import MovingBatch
 from broker.bridge.remote_sink import RemoteSink
@@ -50,6 +50,7 @@ class Moving:
 
     def step(self) -> bool:
         """Do what can be done now, up to a portion; return whether there may be more of it."""
+        self._terms.one_at_a_time = self._sink is None and self._source.one_at_a_time
         self._finish_first()
         if not self._bridge.takes_no_more():
             self._source.ask()
@@ -80,7 +81,7 @@ class Moving:
         if sink is None or batch.sent == 0:
             return True
         if self._commit is not None:
-            if sink.has_committed(self._commit):
+            if self._has_committed(sink, batch, self._commit):
                 self._commit = None
                 self._commit_until_s = 0.0
                 return True
@@ -88,6 +89,17 @@ class Moving:
             self._commit = sink.commit(batch.number, self._source.fencing_token, batch.sent)
         self._check_time_of_commit()
         return False
+
+    def _has_committed(self, sink: RemoteSink, batch: MovingBatch, number: int) -> bool:
+        """Return whether that COMMIT of `batch` is answered; BridgeError if it is refused.
+
+        The link may have ended while the COMMIT was on its way: that is the reason, then.
+        """
+        try:
+            return sink.has_committed(number)
+        except BridgeError:
+            self._check(batch)
+            raise
 
     def _check_time_of_commit(self) -> None:
         """Raise BridgeError if the COMMIT under way, or that is due, has no answer in time."""
@@ -113,11 +125,26 @@ class Moving:
             reason = f"to {to}: {link.refusal or 'the other broker detached the link'}"
             if link.condition == RESOURCE_LIMIT_EXCEEDED and self._sink is not None:
                 raise TargetFullError(reason)
+            if link.condition == MESSAGE_SIZE_EXCEEDED:
+                raise TooLargeError(reason, is_known=self._finds_too_large(batch, link))
             raise BridgeError(reason)
         if link.is_returned:
             raise BridgeError(f"to {to}: the other broker has given messages back")
         if link.is_attached and self._sink is not None and QUERY not in link.properties:
             raise BridgeError(f"to {to}: the other broker stages nothing")
+
+    def _finds_too_large(self, batch: MovingBatch, link: SendingLink) -> bool:
+        """Note the message for which the other broker has ended `link`; return whether it is known.
+
+        It is the only one of the batch, or the only one without an outcome.
+        """
+        entries = batch.entries
+        if self._sink is None:
+            entries = [entries[place] for place in link.unsettled.values()]
+        if len(entries) != 1:
+            return False
+        self._bridge.unsendable[entries[0]] = link.refusal
+        return True
 
     # -- sending
 
@@ -181,7 +208,8 @@ class Moving:
 
     def _go_on_with_large(self, large: LargeSending, batch: MovingBatch) -> bool:
         if large.damage:
-            self._bridge.damaged[batch.entries[large.place]] = large.damage
+            entry = batch.entries[large.place]
+            self._bridge.unsendable[entry] = f"{INTERNAL_ERROR}: {large.damage}"
             raise BridgeError(f"a message cannot be read: {large.damage}")
         if large.step():
             self._large = self._large_batch = None

@@ -27,7 +27,8 @@ class BatchTerms:
 
     `id_prefix` begins the ids that a broker of another kind gets. With `drops_looped`, a message
     that may not pass the bridge is left out: the queue is one that only the bridge reads.
-    `damaged` has entries whose bodies cannot be read, with the reason.
+    `unsendable` has entries that are refused before they are sent, with the reason. With
+    `one_at_a_time` a message is sent once the one before it has its outcome.
     """
 
     def __init__(
@@ -38,14 +39,15 @@ class BatchTerms:
         mark: BridgeMark,
         id_prefix: str,
         drops_looped: bool,
-        damaged: dict[QueueEntry, str],
+        unsendable: dict[QueueEntry, str],
     ) -> None:
         self.name: Final = name
         self.clock: Final = clock
         self.mark: Final = mark
         self.id_prefix: Final = id_prefix
         self.drops_looped: Final = drops_looped
-        self.damaged: Final = damaged
+        self.unsendable: Final = unsendable
+        self.one_at_a_time = False
 
 
 @final
@@ -100,9 +102,10 @@ class MovingBatch:
         """Send a portion of the messages, as far as there is room; return how many."""
         link = self.link
         done: i64 = 0
-        if link is None:
+        if link is None or (terms.one_at_a_time and link.unsettled):
             return 0
-        while done < PORTION and self._at < len(self.entries) and link.has_room():
+        most: i64 = 1 if terms.one_at_a_time else PORTION
+        while done < most and self._at < len(self.entries) and link.has_room():
             place = self._at
             entry = self.entries[place]
             message = entry.message
@@ -113,8 +116,7 @@ class MovingBatch:
                 continue
             header = message.header(0, terms.clock)
             if message.large is not None:
-                large = LargeMessage(message, header=header, head=payload, place=place)
-                self._begin_large(entry, large, terms)
+                self.large = LargeMessage(message, header=header, head=payload, place=place)
                 break
             self.sent += 1
             self.sent_bytes += int(message.size)
@@ -126,6 +128,9 @@ class MovingBatch:
         message = entry.message
         if terms.drops_looped and not may_pass(message, terms.name):
             self.looped += 1
+            return None
+        if terms.unsendable and entry in terms.unsendable:
+            self.refused.append((entry, terms.unsendable[entry]))
             return None
         origin_id = f"{terms.id_prefix}{entry.stored_number}" if terms.mark.tells_id else ""
         payload = terms.mark.marked(message, origin_id)
@@ -151,13 +156,6 @@ class MovingBatch:
                 self.sent += 1
                 self.sent_bytes += int(entry.message.size)
         self._at = len(self.entries)
-
-    def _begin_large(self, entry: QueueEntry, large: LargeMessage, terms: BatchTerms) -> None:
-        damage = terms.damaged.get(entry, "")
-        if damage:
-            self.refused.append((entry, f"amqp:internal-error: {damage}"))
-        else:
-            self.large = large
 
     def take_large(self) -> LargeMessage | None:
         """Return the large message that is due, which counts as begun from now on."""

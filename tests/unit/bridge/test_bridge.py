@@ -228,6 +228,39 @@ async def test_a_refused_message_of_a_committed_batch_is_kept(tmp_path: Path) ->
                     assert status_of(here).refused == 1
 
 
+class HidesTheLimit(PortProxy):
+    """Shows a larger max-message-size than that of the broker behind it, which is 1000."""
+
+    def see_answer(self, link: CutLink, data: bytes) -> bytes:
+        stated, shown = b"\x80" + (1000).to_bytes(8), b"\x80" + (10**9).to_bytes(8)
+        return super().see_answer(link, data.replace(stated, shown))
+
+
+@pytest.mark.parametrize("is_of_this_kind", [True, False])
+@pytest.mark.requirement("BRG-05")
+async def test_a_message_for_which_the_link_ends_is_found(
+    is_of_this_kind: bool, tmp_path: Path
+) -> None:
+    file, large = tmp_path / "credentials", b"x" * 2000
+    async with AsyncExitStack() as stack:
+        users = {"ann": "right-password"}
+        there = await stack.enter_async_context(Broker(max_message_size=1000, users=users))
+        if not is_of_this_kind:
+            stack.enter_context(of_another_kind(there))
+        proxy = await stack.enter_async_context(HidesTheLimit(port_of(there)))
+        bridge = bridge_to(f"amqp://127.0.0.1:{proxy.port}", credentials_file=str(file))
+        here = await stack.enter_async_context(Broker(bridge=[bridge]))
+        put(here, "q", b"1", b"2", large, b"3")
+        file.write_text("ann:right-password")
+        status = status_of(here)
+        status.control.resume()
+        await here.until(lambda: status.moved == 3, within_s=10)
+        assert waiting(here, "DLQ") == [large]
+        assert list(dict.fromkeys(waiting(there, "there"))) == [b"1", b"2", b"3"]
+        assert (len(waiting(there, "there")) == 3) or not is_of_this_kind
+        assert status.refused == 1
+
+
 @pytest.mark.requirement("BRG-06")
 async def test_a_commit_without_an_answer_ends_the_attempt(
     monkeypatch: pytest.MonkeyPatch,
