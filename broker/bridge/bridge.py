@@ -108,6 +108,7 @@ class Bridge(BridgeControl):
         """Move messages; try again after each failure."""
         while True:
             if self._is_paused:
+                self.source.free_groups()
                 self._enter(PAUSED)
                 await self._woken(None)
                 continue
@@ -183,6 +184,8 @@ class Bridge(BridgeControl):
                 sink = await self._resumed(connection)
             finally:
                 self._beginning = None
+        else:
+            self.source.release_others()
         self.source.take_known()
         self.status.delivery = AT_LEAST_ONCE if sink is None else EXACTLY_ONCE
         self.status.connects += 1

@@ -286,6 +286,17 @@ class LeasedSource:
             )
         self._container.run_round()
 
+    def free_groups(self) -> None:
+        """Let other consumers have the groups of the lease, unless it holds messages."""
+        lease = self._lease
+        if lease is not None and not lease.is_over and not lease.batches:
+            lease.queue.delivery.free_groups(lease)
+
+    def release_others(self) -> None:
+        """End the leases of `others`: their messages return to those queues."""
+        for lease in self.others():
+            self.end(lease, 0)
+
     def _held(self) -> BatchLease:
         lease = self._lease
         if lease is None or lease.is_over:

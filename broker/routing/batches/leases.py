@@ -268,6 +268,7 @@ class Leases:
         """Withdraw a request for the next batch; its entries return. Raises as `checked`."""
         lease = self.checked(name, fencing_token)
         self._call_off(lease, LeaseGone(f"gone: the request of {name:.255} was withdrawn"), batch)
+        self._free_groups(lease)
 
     def settle(self, name: str, fencing_token: i64, batch_number: i64, *, batch: Batch) -> i64:
         """Accept all messages in batches up to that number.
@@ -413,8 +414,7 @@ class Leases:
             lease.timer.set(self._router.timer_queue, gathering.until_ms)
 
     def _free_groups(self, lease: BatchLease) -> None:
-        """Give up the groups of `lease` if it holds no messages, so that any consumer may have
-        further messages of these: it may be long until the program of the lease asks again."""
+        """Let others have the groups of `lease` if it holds no messages: it may ask much later."""
         if not lease.batches:
             lease.queue.delivery.free_groups(lease)
 

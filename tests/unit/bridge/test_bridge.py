@@ -444,6 +444,24 @@ async def test_a_broker_of_another_kind_gets_each_at_least_once(kind: str, tmp_p
 
 
 @pytest.mark.requirement("BRG-08")
+async def test_another_kind_and_another_source_leave_no_lease_behind(tmp_path: Path) -> None:
+    store, file = store_in(tmp_path, "sqlite", "a"), tmp_path / "credentials"
+    file.write_text("ann:right-password")
+    full = {"pattern": "there", "max_messages": 1}
+    async with Broker(users={"ann": "right-password"}, address=[full]) as there:
+        bridge = bridge_to(there, credentials_file=str(file))
+        with of_another_kind(there):
+            async with Broker(store=store, bridge=[bridge]) as here:
+                put(here, "q", b"1", b"2", durable=True)
+                await here.until(lambda: status_of(here).state == BLOCKED)
+            async with Broker(store=store, bridge=[{**bridge, "from": "r"}]) as here:
+                await here.until(lambda: status_of(here).state == RUNNING)
+                assert waiting(here, "q") == [b"1", b"2"]
+                leases = here._call(lambda app: list(app.container.router.leases.all()))
+                assert leases == [status_of(here).lease]
+
+
+@pytest.mark.requirement("BRG-08")
 async def test_an_id_is_the_same_each_time() -> None:
     """The connection is lost with messages whose outcomes have not arrived."""
     async with Broker(max_messages=25) as there:

@@ -338,3 +338,17 @@ def test_what_is_taken_out_of_a_batch_leaves_the_store_with_it() -> None:
     assert len(lease_batch.slices) == 2
     with pytest.raises(NoSuchLeaseBatch):
         lease.take_out(2, {second: None}, routing.batch)
+
+
+def test_a_request_that_is_withdrawn_frees_the_groups() -> None:
+    routing = Routing()
+    lease = opened(routing)
+    queue = lease.queue
+    queue.put(new_message(b"1", group="g"), routing.batch)
+    acquire(routing, lease)
+    ask(routing, lease, wait_ms=1000)
+    routing.router.leases.settle("l", lease.fencing_token, 1, batch=routing.batch)
+    routing.pump()
+    routing.router.leases.withdraw("l", lease.fencing_token, batch=routing.batch)
+    queue.put(new_message(b"2", group="g"), routing.batch)
+    assert bodies(routing.consumer(queue, 1).entries) == [b"2"]
