@@ -44,6 +44,7 @@ from broker.parts import (
     audit_watcher,
     authenticator_of,
     bridges_of,
+    check_bridges,
     declare,
     exporter_of,
     http_of,
@@ -155,6 +156,7 @@ class App:
         self._working: list[asyncio.Task[None]] = []
 
     def _router(self, clock: Clock, observer: QueueObserver | None) -> Router:
+        check_bridges(self.settings)
         if self._spans is not None:
             self._tracer = observer = tracer_of(
                 self._spans, self.journal, clock=clock, observer=observer

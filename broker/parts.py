@@ -263,22 +263,23 @@ def leading_of(
     )
 
 
-def bridges_of(settings: Settings, container: Container) -> Bridges | None:
-    """Run the bridges of the settings, and return them; None if there are none.
-
-    Raise SettingsError if a selector is wrong.
-    """
-    if not settings.bridge:
-        return None
-    # a broker without bridges is spared the modules
-    from broker.bridge.bridges import Bridges
-
+def check_bridges(settings: Settings) -> None:
+    """Raise SettingsError if the selector of a bridge is wrong."""
     for each in settings.bridge:
         try:
             if each.selector.strip():
                 parse_selector(each.selector)
         except InvalidSelector as error:
             raise SettingsError(f"bridge {each.name!r}: selector: {error}") from None
+
+
+def bridges_of(settings: Settings, container: Container) -> Bridges | None:
+    """Run the bridges of the settings, and return them; None if there are none."""
+    if not settings.bridge:
+        return None
+    # a broker without bridges is spared the modules
+    from broker.bridge.bridges import Bridges
+
     bridges = Bridges(settings.bridge, container)
     bridges.start()
     return bridges

@@ -337,7 +337,6 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/bridge/failure.py": "two classes",
     "broker/bridge/large_sending.py": "tests/unit/bridge/test_bridge.py",
     "broker/bridge/leased_source.py": "tests/unit/bridge/test_bridge.py",
-    "broker/bridge/moving.py": "tests/unit/bridge/test_bridge.py",
     "broker/bridge/moving_batch.py": "tests/unit/bridge/test_bridge.py",
     "broker/links/bridge_status.py": "a record; tests/unit/bridge/test_bridge.py",
     "broker/restore.py": "what calls what; tests/unit/links/test_recovery.py, tests/scenario",

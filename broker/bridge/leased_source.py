@@ -17,6 +17,7 @@ from broker.bridge.failure import BridgeError
 from broker.bridge.moving_batch import MovingBatch
 from broker.bridge_settings import COPY, BridgeSettings
 from broker.journal import Waiter
+from broker.links.bridge_status import BRIDGE_PREFIX
 from broker.links.container import Container
 from broker.links.refusal import as_link_fault
 from broker.management.durable import Durable
@@ -40,8 +41,6 @@ from broker.routing.topics.subscription import (
     SubscriptionSpec,
 )
 from storage.batch import Batch
-
-PREFIX: Final = "bridge/"
 
 BATCH_BYTES: Final = 4 * 1024 * 1024
 """Bytes at which a batch ends; its last message may exceed them."""
@@ -143,7 +142,7 @@ class LeasedSource:
         queue, subscription = self._node()
         selector = self._selector() if settings.keep != COPY else None
         found = self._lease_on(queue)
-        name = f"{PREFIX}{settings.name}/{token_hex(4)}" if found is None else found.name
+        name = f"{BRIDGE_PREFIX}{settings.name}/{token_hex(4)}" if found is None else found.name
         self.is_own = settings.keep == COPY
         return router.leases.open(
             name,
@@ -161,7 +160,7 @@ class LeasedSource:
 
     def _lease_on(self, queue: Queue) -> BatchLease | None:
         for name, lease in self._container.router.leases.all().items():
-            if name.startswith(f"{PREFIX}{self._settings.name}/") and lease.queue is queue:
+            if name.startswith(f"{BRIDGE_PREFIX}{self._settings.name}/") and lease.queue is queue:
                 return lease
         return None
 
@@ -170,7 +169,8 @@ class LeasedSource:
         return [
             lease
             for name, lease in self._container.router.leases.all().items()
-            if name.startswith(f"{PREFIX}{self._settings.name}/") and lease is not self._lease
+            if name.startswith(f"{BRIDGE_PREFIX}{self._settings.name}/")
+            and lease is not self._lease
         ]
 
     def _node(self) -> tuple[Queue, Subscription | None]:
@@ -199,7 +199,7 @@ class LeasedSource:
         selector = self._selector()
         wanted = None if selector is None else ConsumerFilter(selector)
         spec = SubscriptionSpec(address, wanted)
-        identity: SubscriptionIdentity = (None, f"{PREFIX}{self._settings.name}", True)
+        identity: SubscriptionIdentity = (None, f"{BRIDGE_PREFIX}{self._settings.name}", True)
         row = AttachRule(8, SubscriptionKind.SHARED, identity)
         there = router.subscriptions.find(row)
         if there is not None and there.spec.is_like(spec):

@@ -20,6 +20,9 @@ attempt has failed, and the next one begins after a pause."""
 EXACTLY_ONCE: Final = "exactly-once"
 AT_LEAST_ONCE: Final = "at-least-once"
 
+BRIDGE_PREFIX: Final = "bridge/"
+"""The beginning of the names of all leases of bridges, and of their own subscriptions."""
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class BridgeControl:

@@ -9,6 +9,7 @@ from typing import Final
 from broker.journal import Journal
 from broker.links.access import CREATE, node_resource, subscription_resource
 from broker.links.access import LEASE as LEASING
+from broker.links.bridge_status import BRIDGE_PREFIX
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later, Spawn, Told
 from broker.management.listing import Listing, list_of
@@ -310,6 +311,8 @@ def _telling(operation: Operation) -> Operation:
 def _checked_name(name: str) -> str:
     if not name or "\0" in name or len(name.encode()) > NAME_BYTES_MAX:
         raise Refused(BAD_REQUEST, f"the name of a lease has 1 to {NAME_BYTES_MAX} bytes, no NUL")
+    if name.startswith(BRIDGE_PREFIX):
+        raise Refused(BAD_REQUEST, f"the names of leases of bridges begin with {BRIDGE_PREFIX}")
     return name
 
 

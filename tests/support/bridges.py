@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from broker.amqp.sections import split
@@ -111,3 +111,13 @@ def stored_messages(broker: Broker, address: str) -> list[Message]:
 
     broker._call(look)
     return browser.seen
+
+
+@contextmanager
+def of_another_kind(broker: Broker) -> Iterator[None]:
+    """Let `broker` say that it is another product."""
+    product = broker._call(lambda app: app.container.product)
+    before = dict(product)
+    product["product"] = "another broker"
+    yield
+    product.update(before)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from broker.amqp.limits import FRAME_BEFORE_OPEN, FRAME_OF_TOKEN_LOGIN
+from broker.app import App
 from broker.journal import Journal
 from broker.parts import WRITTEN_TIMES, StoreSpace, access_of, limits_of
-from broker.settings import Settings, SettingsError
+from broker.settings import Settings, SettingsError, given_settings
 from storage.memory import MemoryStore
 from tests.interop.broker_process import environment
 from tests.support.staging import Staging, task
@@ -152,3 +153,9 @@ def test_a_broker_without_tokens_does_not_load_what_they_need() -> None:
         "print([name for name in absent if name in sys.modules])"
     )
     assert run(program).stdout.strip() == "[]"
+
+
+def test_a_wrong_selector_of_a_bridge_is_found_before_anything_is_opened() -> None:
+    bridge = {"name": "b", "from": "q", "to": "r", "url": "amqp://there", "selector": "n >"}
+    with pytest.raises(SettingsError, match="bridge 'b': selector"):
+        App(given_settings(bridge=[bridge]))

@@ -6,8 +6,6 @@ import asyncio
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -16,7 +14,6 @@ from typing import cast
 import pytest
 
 from broker.amqp.sections import split
-from broker.bridge import moving
 from broker.cli.client import receive, send
 from broker.embedding import Broker
 from broker.links.bridge_status import (
@@ -34,6 +31,7 @@ from tests.interop.broker_process import environment
 from tests.support.bridges import (
     BRIDGE,
     bridge_to,
+    of_another_kind,
     put_encoded,
     status_of,
     store_in,
@@ -41,8 +39,7 @@ from tests.support.bridges import (
     two_brokers,
 )
 from tests.support.certificates import Authority
-from tests.support.cut_proxy import CutLink, PortProxy
-from tests.support.embedded import port_of, put, waiting
+from tests.support.embedded import put, waiting
 from tests.support.frames import message
 
 
@@ -193,90 +190,6 @@ async def test_what_the_other_broker_never_takes_is_dead_lettered(tmp_path: Path
         assert status_of(here).refused == 1
 
 
-class LosesTheCommit(PortProxy):
-    """Loses the answer to the first COMMIT, and accepts no other connection meanwhile."""
-
-    has_lost = False
-
-    def see_request(self, link: CutLink, data: bytes) -> bytes:
-        if b"COMMIT" in data and not self.has_lost:
-            self.has_lost = self.lose_answers = True
-            self.refuse()
-        return super().see_request(link, data)
-
-
-@pytest.mark.requirement("BRG-01", "BRG-05")
-async def test_a_refused_message_of_a_committed_batch_is_kept(tmp_path: Path) -> None:
-    """The answer to COMMIT is lost, and then the other broker takes larger messages."""
-    large = b"x" * 2000
-    store = store_in(tmp_path, "sqlite", "b")
-    async with AsyncExitStack() as first:
-        there = await first.enter_async_context(Broker(store=store, max_message_size=1000))
-        port = port_of(there)
-        async with LosesTheCommit(port) as proxy:
-            url, place = f"amqp://127.0.0.1:{proxy.port}", proxy.port
-            async with Broker(bridge=[bridge_to(url)]) as here:
-                put(here, "q", b"small", large, durable=True)
-                await proxy.lost.wait()
-                await first.aclose()
-                async with Broker(store=store, port=port) as there:
-                    proxy.cut()
-                    await proxy.listen(place)
-                    await here.until(lambda: status_of(here).moved == 1)
-                    await there.until(lambda: waiting(there, "there") == [b"small"])
-                    assert waiting(here, "DLQ") == [large]
-                    assert status_of(here).refused == 1
-
-
-class HidesTheLimit(PortProxy):
-    """Shows a larger max-message-size than that of the broker behind it, which is 1000."""
-
-    def see_answer(self, link: CutLink, data: bytes) -> bytes:
-        stated, shown = b"\x80" + (1000).to_bytes(8), b"\x80" + (10**9).to_bytes(8)
-        return super().see_answer(link, data.replace(stated, shown))
-
-
-@pytest.mark.parametrize("is_of_this_kind", [True, False])
-@pytest.mark.requirement("BRG-05")
-async def test_a_message_for_which_the_link_ends_is_found(
-    is_of_this_kind: bool, tmp_path: Path
-) -> None:
-    file, large = tmp_path / "credentials", b"x" * 2000
-    async with AsyncExitStack() as stack:
-        users = {"ann": "right-password"}
-        there = await stack.enter_async_context(Broker(max_message_size=1000, users=users))
-        if not is_of_this_kind:
-            stack.enter_context(of_another_kind(there))
-        proxy = await stack.enter_async_context(HidesTheLimit(port_of(there)))
-        bridge = bridge_to(f"amqp://127.0.0.1:{proxy.port}", credentials_file=str(file))
-        here = await stack.enter_async_context(Broker(bridge=[bridge]))
-        put(here, "q", b"1", b"2", large, b"3")
-        file.write_text("ann:right-password")
-        status = status_of(here)
-        status.control.resume()
-        await here.until(lambda: status.moved == 3, within_s=10)
-        assert waiting(here, "DLQ") == [large]
-        assert list(dict.fromkeys(waiting(there, "there"))) == [b"1", b"2", b"3"]
-        assert (len(waiting(there, "there")) == 3) or not is_of_this_kind
-        assert status.refused == 1
-
-
-@pytest.mark.requirement("BRG-06")
-async def test_a_commit_without_an_answer_ends_the_attempt(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(moving, "ANSWER_S", 0.05)
-    async with (
-        Broker() as there,
-        LosesTheCommit(port_of(there)) as proxy,
-        Broker(bridge=[bridge_to(f"amqp://127.0.0.1:{proxy.port}")]) as here,
-    ):
-        put(here, "q", b"a")
-        status = status_of(here)
-        await here.until(lambda: status.state == WAITING)
-        assert "no answer of the other broker to COMMIT" in status.error
-
-
 async def test_large_messages_go_part_by_part(tmp_path: Path) -> None:
     large = b"L" * (5 * CHUNK_SIZE + 77)
     async with two_brokers(tmp_path, "sqlite") as (here, there):
@@ -409,16 +322,6 @@ async def test_another_source_leaves_nothing_behind(tmp_path: Path) -> None:
         async with Broker(store=store, bridge=[bridge_to(there, **{"from": "r"})]) as here:
             await here.until(lambda: status_of(here).state == RUNNING)
             assert len(waiting(here, "q")) + len(waiting(there, "there")) == 5
-
-
-@contextmanager
-def of_another_kind(broker: Broker) -> Iterator[None]:
-    """Let `broker` say that it is another product."""
-    product = broker._call(lambda app: app.container.product)
-    before = dict(product)
-    product["product"] = "another broker"
-    yield
-    product.update(before)
 
 
 @STORES

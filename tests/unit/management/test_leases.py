@@ -163,6 +163,7 @@ def test_what_cannot_be_leased_is_refused(body: dict[str, object], why: str) -> 
         pytest.param("n" * (NAME_BYTES_MAX + 1), False, id="too long"),
         pytest.param("", False, id="empty"),
         pytest.param("a\0b", False, id="a NUL"),
+        pytest.param("bridge/b/1", False, id="that of a bridge"),
     ],
 )
 def test_the_name_of_a_lease_is_short(name: str, taken: bool) -> None:

@@ -1,0 +1,99 @@
+"""Batches on their way: what becomes of messages that the other broker refuses, and of a COMMIT."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from broker.bridge import moving
+from broker.embedding import Broker
+from broker.links.bridge_status import WAITING
+from tests.support.bridges import bridge_to, of_another_kind, status_of, store_in
+from tests.support.cut_proxy import CutLink, PortProxy
+from tests.support.embedded import port_of, put, waiting
+
+
+class LosesTheCommit(PortProxy):
+    """Loses the answer to the first COMMIT, and accepts no other connection meanwhile."""
+
+    has_lost = False
+
+    def see_request(self, link: CutLink, data: bytes) -> bytes:
+        if b"COMMIT" in data and not self.has_lost:
+            self.has_lost = self.lose_answers = True
+            self.refuse()
+        return super().see_request(link, data)
+
+
+@pytest.mark.requirement("BRG-01", "BRG-05")
+async def test_a_refused_message_of_a_committed_batch_is_kept(tmp_path: Path) -> None:
+    """The answer to COMMIT is lost, and then the other broker takes larger messages."""
+    large = b"x" * 2000
+    store = store_in(tmp_path, "sqlite", "b")
+    async with AsyncExitStack() as first:
+        there = await first.enter_async_context(Broker(store=store, max_message_size=1000))
+        port = port_of(there)
+        async with LosesTheCommit(port) as proxy:
+            url, place = f"amqp://127.0.0.1:{proxy.port}", proxy.port
+            async with Broker(bridge=[bridge_to(url)]) as here:
+                put(here, "q", b"small", large, durable=True)
+                await proxy.lost.wait()
+                await first.aclose()
+                async with Broker(store=store, port=port) as there:
+                    proxy.cut()
+                    await proxy.listen(place)
+                    await here.until(lambda: status_of(here).moved == 1)
+                    await there.until(lambda: waiting(there, "there") == [b"small"])
+                    assert waiting(here, "DLQ") == [large]
+                    assert status_of(here).refused == 1
+
+
+class HidesTheLimit(PortProxy):
+    """Shows a larger max-message-size than that of the broker behind it, which is 1000."""
+
+    def see_answer(self, link: CutLink, data: bytes) -> bytes:
+        stated, shown = b"\x80" + (1000).to_bytes(8), b"\x80" + (10**9).to_bytes(8)
+        return super().see_answer(link, data.replace(stated, shown))
+
+
+@pytest.mark.parametrize("is_of_this_kind", [True, False])
+@pytest.mark.requirement("BRG-05")
+async def test_a_message_for_which_the_link_ends_is_found(
+    is_of_this_kind: bool, tmp_path: Path
+) -> None:
+    file, large = tmp_path / "credentials", b"x" * 2000
+    async with AsyncExitStack() as stack:
+        users = {"ann": "right-password"}
+        there = await stack.enter_async_context(Broker(max_message_size=1000, users=users))
+        if not is_of_this_kind:
+            stack.enter_context(of_another_kind(there))
+        proxy = await stack.enter_async_context(HidesTheLimit(port_of(there)))
+        bridge = bridge_to(f"amqp://127.0.0.1:{proxy.port}", credentials_file=str(file))
+        here = await stack.enter_async_context(Broker(bridge=[bridge]))
+        put(here, "q", b"1", b"2", large, b"3")
+        file.write_text("ann:right-password")
+        status = status_of(here)
+        status.control.resume()
+        await here.until(lambda: status.moved == 3, within_s=10)
+        assert waiting(here, "DLQ") == [large]
+        assert list(dict.fromkeys(waiting(there, "there"))) == [b"1", b"2", b"3"]
+        assert (len(waiting(there, "there")) == 3) or not is_of_this_kind
+        assert status.refused == 1
+
+
+@pytest.mark.requirement("BRG-06")
+async def test_a_commit_without_an_answer_ends_the_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(moving, "ANSWER_S", 0.05)
+    async with (
+        Broker() as there,
+        LosesTheCommit(port_of(there)) as proxy,
+        Broker(bridge=[bridge_to(f"amqp://127.0.0.1:{proxy.port}")]) as here,
+    ):
+        put(here, "q", b"a")
+        status = status_of(here)
+        await here.until(lambda: status.state == WAITING)
+        assert "no answer of the other broker to COMMIT" in status.error
