@@ -43,6 +43,7 @@ from broker.amqp.frames import (
     put_frame,
     put_sasl_frame,
 )
+from broker.amqp.handshake import check_open
 from broker.amqp.outcomes import DeliveryState, Error, Received, read_state
 from broker.amqp.performatives import (
     RECEIVER,
@@ -341,6 +342,7 @@ class ClientConnection:
     def _on_control(self, code: i64, data: bytes, at: i64, end: i64) -> None:
         if code == OPEN:
             remote = read_open(data, at, end)
+            check_open(remote)
             self.remote = remote
             self.frame_size_max = remote.max_frame_size
         elif code == BEGIN:

@@ -127,11 +127,12 @@ class SendingLink:
         """Return whether no message is unfinished."""
         return self._rest is None and self._is_last
 
-    def go_on(self) -> None:
-        """Send more of the unfinished message, as far as there is room."""
+    def go_on(self) -> bool:
+        """Send more of the unfinished message, as far as there is room; return whether any was."""
         rest = self._rest
         if rest is None:
-            return
+            return False
+        has_written = False
         connection = self._connection
         room = connection.frame_size_max - TRANSFER_OVERHEAD
         size = i64(len(rest))
@@ -147,9 +148,11 @@ class SendingLink:
             end_frame(out, start)
             connection.count_transfer()
             self._rest_at = end
+            has_written = True
             if is_end:
                 self._rest = None
-                return
+                break
+        return has_written
 
     def _put_transfer(self, delivery_id: i64, message_format: i64, *, more: bool) -> None:
         """Write a transfer up to its payload (2.7.5). The tag is the delivery-id."""

@@ -143,14 +143,17 @@ class BridgeConnection(asyncio.Protocol):
         self.flush()
         try:
             async with asyncio.timeout(within_s):
-                while not is_so():
-                    self.check()
-                    if self._stops_waiting:
-                        raise PausedError("the bridge is paused")
-                    self._event.clear()
-                    await self._event.wait()
+                await self._wait(is_so)
         except TimeoutError:
             raise BridgeError(f"no answer of the other broker for {within_s:g} s") from None
+
+    async def _wait(self, is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            self.check()
+            if self._stops_waiting:
+                raise PausedError("the bridge is paused")
+            self._event.clear()
+            await self._event.wait()
 
     def stop_waiting(self) -> None:
         """End what waits for an answer now, or will: the bridge is paused."""

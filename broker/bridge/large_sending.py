@@ -57,12 +57,17 @@ class LargeSending:
         self._changed()
 
     def step(self) -> bool:
-        """Send what is ready; return whether the message is written to its end."""
+        """Send what is ready, as far as there is room; return whether any was."""
         link = self._link
-        link.go_on()
+        has_written = link.go_on()
         while self._ready and link.is_between_parts():
             chunk = self._ready.pop(0)
             self._sent += 1
             link.add(chunk, last=self._sent == self._count)
+            has_written = True
             self._read()
-        return self._sent == self._count and link.is_whole()
+        return has_written
+
+    def is_done(self) -> bool:
+        """Return whether the message is written to its end."""
+        return self._sent == self._count and self._link.is_whole()

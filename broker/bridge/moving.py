@@ -154,8 +154,7 @@ class Moving:
             if not batch.is_begun() or batch is self._large_batch:
                 return self._send_of(batch)
             if batch.link is not None and not batch.link.is_whole():
-                batch.link.go_on()
-                return False
+                return batch.link.go_on()
         return False
 
     def _send_of(self, batch: MovingBatch) -> bool:
@@ -165,11 +164,11 @@ class Moving:
         self._check(batch)
         if self._large is not None:
             return self._go_on_with_large(self._large, batch)
-        link.go_on()
+        has_written = link.go_on()
         sent = batch.send(self._terms)
         if batch.large is not None and link.has_room():
             self._begin_large(batch, link)
-        return sent > 0
+        return has_written or sent > 0
 
     def _attached(self, batch: MovingBatch) -> SendingLink:
         properties: dict[str, object] = {}
@@ -211,7 +210,8 @@ class Moving:
             entry = batch.entries[large.place]
             self._bridge.unsendable[entry] = f"{INTERNAL_ERROR}: {large.damage}"
             raise BridgeError(f"a message cannot be read: {large.damage}")
-        if large.step():
+        has_written = large.step()
+        if large.is_done():
             self._large = self._large_batch = None
             return True
-        return False
+        return has_written

@@ -95,6 +95,9 @@ ENDS = [
         "amqp:not-allowed: no",
         id="close with an error",
     ),
+    pytest.param(
+        frames(Open(container_id="there", max_frame_size=511)), "at least 512", id="tiny frames"
+    ),
     pytest.param(b"\xff\xff\xff\xff\x02\x00\x00\x00", "a frame of", id="too large a frame"),
     pytest.param(b"\x00\x00\x00\x04\x02\x00\x00\x00", "a frame of", id="too small a frame"),
     pytest.param(b"\x00\x00\x00\x09\x02\x01\x00\x00\x40", "of type 1", id="a SASL frame"),
@@ -166,8 +169,9 @@ def test_messages_within_credit_window_and_frame_size() -> None:
     connection.receive(
         frames(Flow(next_incoming_id=4, incoming_window=4, next_outgoing_id=5, outgoing_window=10))
     )
-    link.go_on()
+    assert link.go_on()
     assert link.is_whole()
+    assert not link.go_on()
     assert (link.sent, link.credit) == (3, 0)
     assert not link.has_room()
 
