@@ -33,6 +33,7 @@ class Moving:
         self._sink: Final = sink
         self._commit: int | None = None
         self._commit_until_s = 0.0
+        self._attach_until_s = 0.0
         self._large: LargeSending | None = None
         self._large_batch: MovingBatch | None = None
         self._terms: Final = bridge.terms(is_sink=sink is not None)
@@ -128,6 +129,8 @@ class Moving:
             if link.condition == MESSAGE_SIZE_EXCEEDED:
                 raise TooLargeError(reason, is_known=self._finds_too_large(batch, link))
             raise BridgeError(reason)
+        if not link.is_attached and monotonic() > self._attach_until_s:
+            raise BridgeError(f"to {to}: no answer to the attach for {ANSWER_S:g} s")
         if link.is_returned:
             raise BridgeError(f"to {to}: the other broker has given messages back")
         if link.is_attached and self._sink is not None and QUERY not in link.properties:
@@ -171,6 +174,7 @@ class Moving:
         return has_written or sent > 0
 
     def _attached(self, batch: MovingBatch) -> SendingLink:
+        self._attach_until_s = monotonic() + ANSWER_S
         properties: dict[str, object] = {}
         if self._sink is not None:
             properties = {

@@ -15,13 +15,14 @@ from tests.support.cut_proxy import CutLink, PortProxy
 from tests.support.embedded import port_of, put, waiting
 
 
-class LosesTheCommit(PortProxy):
-    """Loses the answer to the first COMMIT, and accepts no other connection meanwhile."""
+class LosesAnAnswer(PortProxy):
+    """Loses what follows the first request with `text`, and accepts no other connection then."""
 
+    text = b"COMMIT"
     has_lost = False
 
     def see_request(self, link: CutLink, data: bytes) -> bytes:
-        if b"COMMIT" in data and not self.has_lost:
+        if self.text in data and not self.has_lost:
             self.has_lost = self.lose_answers = True
             self.refuse()
         return super().see_request(link, data)
@@ -35,7 +36,7 @@ async def test_a_refused_message_of_a_committed_batch_is_kept(tmp_path: Path) ->
     async with AsyncExitStack() as first:
         there = await first.enter_async_context(Broker(store=store, max_message_size=1000))
         port = port_of(there)
-        async with LosesTheCommit(port) as proxy:
+        async with LosesAnAnswer(port) as proxy:
             url, place = f"amqp://127.0.0.1:{proxy.port}", proxy.port
             async with Broker(bridge=[bridge_to(url)]) as here:
                 put(here, "q", b"small", large, durable=True)
@@ -83,17 +84,26 @@ async def test_a_message_for_which_the_link_ends_is_found(
         assert status.refused == 1
 
 
+UNANSWERED = [
+    # a part of the request, a part of the reason
+    (b"COMMIT", "no answer of the other broker to COMMIT"),
+    (b"bridge-batch-1", "no answer to the attach"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), UNANSWERED)
 @pytest.mark.requirement("BRG-06")
-async def test_a_commit_without_an_answer_ends_the_attempt(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_request_without_an_answer_ends_the_attempt(
+    text: bytes, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(moving, "ANSWER_S", 0.05)
     async with (
         Broker() as there,
-        LosesTheCommit(port_of(there)) as proxy,
+        LosesAnAnswer(port_of(there)) as proxy,
         Broker(bridge=[bridge_to(f"amqp://127.0.0.1:{proxy.port}")]) as here,
     ):
+        proxy.text = text
         put(here, "q", b"a")
         status = status_of(here)
         await here.until(lambda: status.state == WAITING)
-        assert "no answer of the other broker to COMMIT" in status.error
+        assert said in status.error
