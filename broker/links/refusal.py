@@ -4,6 +4,7 @@ from typing import Final
 
 from broker.amqp.errors import (
     INVALID_FIELD,
+    MESSAGE_SIZE_EXCEEDED,
     NOT_FOUND,
     PRECONDITION_FAILED,
     RESOURCE_LIMIT_EXCEEDED,
@@ -19,6 +20,7 @@ from broker.routing.errors import (
     LeaseFenced,
     LeaseGone,
     LimitReached,
+    NeverFits,
     NoSuchLeaseBatch,
     NoSuchNode,
     NotAsSent,
@@ -34,6 +36,7 @@ CONDITIONS: Final[dict[type[RoutingError], str]] = {
     NotPermitted: UNAUTHORIZED_ACCESS,
     HeldExclusively: RESOURCE_LOCKED,
     QueueFull: RESOURCE_LIMIT_EXCEEDED,
+    NeverFits: MESSAGE_SIZE_EXCEEDED,
     LimitReached: RESOURCE_LIMIT_EXCEEDED,
     NoSuchLeaseBatch: NOT_FOUND,
     LeaseGone: NOT_FOUND,

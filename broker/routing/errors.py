@@ -25,6 +25,10 @@ class QueueFull(RoutingError):
     """The node has reached the limit configured for its address."""
 
 
+class NeverFits(RoutingError):
+    """The message alone is larger than the node may ever hold: to send it again has no use."""
+
+
 class LimitReached(RoutingError):
     """A limit of the whole broker, or of this connection, allows no more of these."""
 

@@ -132,6 +132,7 @@ class StagedTransaction(Node):
         if self.is_over or self.sealed:
             raise NoSuchNode(f"the stage of {self.task} takes no more messages")
         self._sink.check_batch(self.task, message)
+        check_size(self.target, message)
         check_room(self.target, message)
         self.publish(message, batch)
 
@@ -279,6 +280,15 @@ def is_filled(target: Node) -> bool:
             if queue_limits.is_filled_by_stages(queue):
                 return True
     return False
+
+
+def check_size(target: Node, message: Message) -> None:
+    """Raise NeverFits if `message` alone is larger than a queue that it would be in may be."""
+    if isinstance(target, Queue):
+        queue_limits.check_size(target, message)
+    elif isinstance(target, Topic) and target.may_be_full():
+        for queue in target.destinations(message):
+            queue_limits.check_size(queue, message)
 
 
 def check_room(target: Node, message: Message) -> None:

@@ -10,7 +10,7 @@ from broker.message import Message
 from broker.routing.addresses.policy import BLOCK, DROP_OLDEST
 from broker.routing.credit.credit_pool import UNLIMITED, room_left
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.errors import QueueFull
+from broker.routing.errors import NeverFits, QueueFull
 from broker.routing.queues.backlogs import Backlogs
 from broker.routing.queues.message_events import PURGED, depart
 from storage.batch import Batch
@@ -26,6 +26,15 @@ def check(queue: Queue, message: Message) -> None:
         check_all(queue, 1, message.size, max_bytes=bytes_taken_at_most(queue))
     elif 0 < policy.max_bytes < message.size:
         raise QueueFull(f"{queue.address} holds its {policy.max_bytes} bytes")
+
+
+def check_size(queue: Queue, message: Message) -> None:
+    """Raise NeverFits if `message` alone is larger than `queue` may be."""
+    if 0 < bytes_taken_at_most(queue) < message.size:
+        raise NeverFits(
+            f"{queue.address} holds {queue.policy.max_bytes} bytes, and the message has"
+            f" {message.size}"
+        )
 
 
 def bytes_taken_at_most(queue: Queue) -> i64:

@@ -107,3 +107,14 @@ async def test_a_request_without_an_answer_ends_the_attempt(
         status = status_of(here)
         await here.until(lambda: status.state == WAITING)
         assert said in status.error
+
+
+@pytest.mark.requirement("BRG-05")
+async def test_a_message_that_the_target_never_holds_is_found() -> None:
+    large = b"x" * 3000
+    small = {"pattern": "there", "max_bytes": 1000, "full": "reject"}
+    async with Broker(address=[small]) as there, Broker(bridge=[bridge_to(there)]) as here:
+        put(here, "q", b"1", large, b"2")
+        await here.until(lambda: status_of(here).moved == 2)
+        assert waiting(there, "there") == [b"1", b"2"]
+        assert waiting(here, "DLQ") == [large]

@@ -7,6 +7,7 @@ from broker.routing.errors import (
     HeldExclusively,
     InvalidAddress,
     LimitReached,
+    NeverFits,
     NoSuchNode,
     NotAsSent,
     NotPermitted,
@@ -20,6 +21,7 @@ TOLD = [
     pytest.param(NotPermitted, "amqp:unauthorized-access", id="a right that is missing"),
     pytest.param(HeldExclusively, "amqp:resource-locked", id="somebody else's node"),
     pytest.param(QueueFull, "amqp:resource-limit-exceeded", id="a full queue"),
+    pytest.param(NeverFits, "amqp:link:message-size-exceeded", id="too large for its queue"),
     pytest.param(LimitReached, "amqp:resource-limit-exceeded", id="too many nodes"),
     pytest.param(NotAsSent, "amqp:precondition-failed", id="half of a batch"),
 ]

@@ -10,6 +10,7 @@ REFUSALS = [
     errors.NotPermitted,
     errors.HeldExclusively,
     errors.QueueFull,
+    errors.NeverFits,
     errors.LimitReached,
 ]
 
