@@ -81,6 +81,7 @@ class Bridge(BridgeControl):
         self._told = ""
         self._begins_anew = False
         self._left_out = 0
+        self._left_out_why = ""
         self._left_out_at_ms = 0
 
     # -- control
@@ -314,8 +315,12 @@ class Bridge(BridgeControl):
     def _count_left_out(self, count: int, why: str) -> None:
         """Report, now and then, how many messages were not passed on."""
         self._left_out += count
+        if count > 0:
+            self._left_out_why = why
         now_ms = int(self.container.clock.now_ms())
         if self._left_out and now_ms - self._left_out_at_ms >= LEFT_OUT_S * 1000:
             self._left_out_at_ms = now_ms
-            self._notice(BRIDGE_LEFT_OUT, f"did not pass on {self._left_out} messages: {why}")
+            self._notice(
+                BRIDGE_LEFT_OUT, f"did not pass on {self._left_out} messages: {self._left_out_why}"
+            )
             self._left_out = 0
