@@ -84,8 +84,8 @@ def compare(files: Sequence[Path], *, html: Path | None, markdown: Path | None) 
             (markdown, partial(write_markdown, compared)),
         )
     )
-    for error in errors:
-        print(f"conformance: {error}", file=sys.stderr)
+    for each in errors:
+        print(f"conformance: {each}", file=sys.stderr)
     if html is None and markdown is None:
         print(in_lines(compared))
     return EXIT_CANNOT if errors else 0
