@@ -79,7 +79,7 @@ RESUMED: Final = (
     Mutant(
         Mutation(
             "a link that is stolen leaves none of its unsettled deliveries to the other one",
-            "broker/links/kept_source.py",
+            "broker/links/ending.py",
             "return closed or (fault is not None and fault.condition != STOLEN)",
             "return closed or fault is not None",
         ),
