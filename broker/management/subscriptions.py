@@ -11,7 +11,7 @@ from broker.links.access import Right, subscription_resource
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
 from broker.management.later import Later
 from broker.management.listing import Listing, list_of
-from broker.management.nodes import PURGE_MAX
+from broker.management.nodes import PURGE_MAX, oldest_ms_of
 from broker.management.page import read_page
 from broker.management.request import CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import NO_CONTENT, Response
@@ -28,7 +28,8 @@ class SubscriptionRecord(EntityRecord):
     """A subscription that has a name. `container_id` is null in the global name space.
 
     Of its messages `messages` are ready for delivery, `acquired` are delivered to consumers that
-    have not settled them, and `held` wait for a time or to be moved.
+    have not settled them, and `held` wait for a time or to be moved. `oldest_ms` is the age of the
+    oldest ready message in ms.
     """
 
     container_id: str | None
@@ -41,6 +42,7 @@ class SubscriptionRecord(EntityRecord):
     acquired: int
     held: int
     bytes: int
+    oldest_ms: int
     consumers: int
 
 
@@ -64,6 +66,7 @@ def record_of(subscription: Subscription) -> SubscriptionRecord:
         acquired=int(queue.state.acquired),
         held=int(queue.state.held()),
         bytes=int(queue.state.bytes),
+        oldest_ms=oldest_ms_of(queue),
         consumers=len(queue.consumers.attached),
     )
 
