@@ -4,6 +4,7 @@ from typing import Final, final
 
 from broker.embedding.message import MessageView, view
 from broker.links.container import Container
+from broker.message import Message
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.participants import Consumer
 from broker.routing.queues.node import QUEUE, TOPIC
@@ -13,10 +14,10 @@ from broker.routing.topics.topic import Topic
 
 @final
 class Look(Consumer):
-    """A browser that records every message it is given in `seen`."""
+    """A browser that records every message it is given, with its delivery-count, in `seen`."""
 
     def __init__(self) -> None:
-        self.seen: Final[list[MessageView]] = []
+        self.seen: Final[list[tuple[Message, int]]] = []
 
     def has_room(self) -> bool:
         return True
@@ -28,7 +29,7 @@ class Look(Consumer):
         raise AssertionError("a browser acquires nothing")
 
     def browsed(self, entry: QueueEntry) -> None:
-        self.seen.append(view(entry.message, entry.delivery_count))
+        self.seen.append((entry.message, int(entry.delivery_count)))
 
     def nothing_waits(self) -> None:
         pass
@@ -39,15 +40,21 @@ class Look(Consumer):
 
 def waiting_at(address: str, container: Container) -> list[MessageView]:
     """Return the ready messages at `address`: of the queue, then of the topic's subscriptions."""
-    found: list[MessageView] = []
-    for queue in _queues_of(address, container):
-        look = Look()
-        queue.attach_browser(look)
-        queue.consumer_ready(look, drain=False)
-        container.run_round()
-        queue.detach_consumer(look, queue, container.journal.batch)
-        found += look.seen
-    return found
+    return [
+        view(message, delivery_count)
+        for queue in _queues_of(address, container)
+        for message, delivery_count in browsed(queue, container)
+    ]
+
+
+def browsed(queue: Queue, container: Container) -> list[tuple[Message, int]]:
+    """Return the ready messages of a queue as the broker has them, with their delivery-counts."""
+    look = Look()
+    queue.attach_browser(look)
+    queue.consumer_ready(look, drain=False)
+    container.run_round()
+    queue.detach_consumer(look, queue, container.journal.batch)
+    return look.seen
 
 
 def scheduled_at(address: str, container: Container) -> list[MessageView]:

@@ -9,38 +9,12 @@ from pathlib import Path
 from broker.amqp.sections import split
 from broker.app import App
 from broker.embedding import Broker
+from broker.embedding.look import browsed
 from broker.links.bridge_status import BridgeStatus
 from broker.message import Message, read_message
-from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.participants import Consumer
 from broker.setting_types import MEMORY, SQLITE
 
 BRIDGE = "to-b"
-
-
-class MessageBrowser(Consumer):
-    """A browser that records the messages themselves in `seen`."""
-
-    def __init__(self) -> None:
-        self.seen: list[Message] = []
-
-    def has_room(self) -> bool:
-        return True
-
-    def has_credit(self) -> bool:
-        return True
-
-    def deliver(self, entry: QueueEntry) -> None:  # noqa: ARG002 - required of consumers
-        raise AssertionError("a browser acquires nothing")
-
-    def browsed(self, entry: QueueEntry) -> None:
-        self.seen.append(entry.message)
-
-    def nothing_waits(self) -> None:
-        pass
-
-    def node_deleted(self) -> None:
-        pass
 
 
 def store_in(folder: Path, kind: str, name: str) -> str:
@@ -100,17 +74,12 @@ def put_encoded(broker: Broker, address: str, *messages: bytes, kind: str = "que
 
 def stored_messages(broker: Broker, address: str) -> list[Message]:
     """Return the ready messages of a queue as the broker has them."""
-    browser = MessageBrowser()
 
-    def look(app: App) -> None:
+    def look(app: App) -> list[Message]:
         queue = app.container.router.queues[address]
-        queue.attach_browser(browser)
-        queue.consumer_ready(browser, drain=False)
-        app.container.run_round()
-        queue.detach_consumer(browser, queue, app.container.journal.batch)
+        return [message for message, _ in browsed(queue, app.container)]
 
-    broker._call(look)
-    return browser.seen
+    return broker._call(look)
 
 
 @contextmanager
