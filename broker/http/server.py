@@ -28,11 +28,11 @@ from broker.http.mounts import routes_of
 from broker.http.open_streams import OpenStreams
 from broker.http.site import Site
 from broker.http.streams import Streams
-from broker.http.tasks import BesideTasks
 from broker.http_settings import HttpSettings
 from broker.links.container import Container
 from broker.log_events import HTTP_CROWDED
 from broker.management.executor import Executor
+from broker.management.later import SpawnedTasks
 from broker.management.management import Management
 from broker.net.listener import TLS_WATCH_S
 from broker.security.authenticate import is_loopback
@@ -129,7 +129,7 @@ class HttpServer:
             store=store,
             executor=Executor(management, container),
             access=Access(container, is_local=is_loopback(settings.host)),
-            tasks=BesideTasks(),
+            tasks=SpawnedTasks(),
             streams=Streams(settings.streams_max, container.watcher),
             event_streams=OpenStreams(container),
             loop_lag=LoopLag(),
@@ -234,7 +234,7 @@ class HttpServer:
         if self._acceptor is not None:
             self._acceptor.stop_accepting()
             await self._acceptor.ended()
-        await self.site.tasks.end()
+        await self.site.tasks.end(cancel=True)
         if self._server is not None and self._serving is not None:
             self._server.end()
             await self._serving

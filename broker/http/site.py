@@ -13,10 +13,10 @@ from broker.http.connection import CONNECTION, HttpConnection
 from broker.http.loop_lag import LoopLag
 from broker.http.open_streams import OpenStreams
 from broker.http.streams import Streams
-from broker.http.tasks import BesideTasks
 from broker.http_settings import HttpSettings
 from broker.links.container import Container
 from broker.management.executor import Executor
+from broker.management.later import SpawnedTasks
 from broker.management.request import BUSY, Refused
 from broker.security.authenticate import is_loopback
 from storage.api import Store
@@ -40,7 +40,7 @@ class Site:
     store: Store
     executor: Executor
     access: Access
-    tasks: BesideTasks
+    tasks: SpawnedTasks
     streams: Streams
     event_streams: OpenStreams
     loop_lag: LoopLag

@@ -1,8 +1,8 @@
-"""Tasks beside requests end with the server."""
+"""Tasks that answer requests beside all other work."""
 
 import asyncio
 
-from broker.http.tasks import BesideTasks
+from broker.management.later import SpawnedTasks
 
 
 async def test_tasks_are_cancelled_and_awaited() -> None:
@@ -14,11 +14,11 @@ async def test_tasks_are_cancelled_and_awaited() -> None:
         finally:
             ended.append(name)
 
-    tasks, opened, shut = BesideTasks(), asyncio.Event(), asyncio.Event()
+    tasks, opened, shut = SpawnedTasks(), asyncio.Event(), asyncio.Event()
     opened.set()
     tasks.spawn(work("done", opened))
     tasks.spawn(work("cut", shut))
     await asyncio.sleep(0)
-    await tasks.end()
+    await tasks.end(cancel=True)
     assert ended == ["done", "cut"]
-    await tasks.end()
+    await tasks.end(cancel=True)
