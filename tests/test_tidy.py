@@ -326,7 +326,6 @@ NO_TEST_OF_ITS_OWN: Final = {
     "broker/management/durable.py": "one event; tests/unit/management/test_executor.py",
     "broker/http/limits.py": "numbers; tests/unit/amqp/test_limits.py",
     "broker/websocket/limits.py": "numbers; tests/unit/websocket, tests/unit/net",
-    "broker/management/later.py": "declared; tests/unit/management/test_stores.py",
     "broker/listener_settings.py": "types; tests/unit/test_settings.py",
     "broker/setting_types.py": "types; tests/unit/test_settings.py",
     "broker/log_settings.py": "types; tests/unit/test_settings.py",
