@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
 from broker.amqp.delivery import Delivery
-from broker.amqp.errors import Fault, LinkFault
+from broker.amqp.errors import LinkFault
 from broker.amqp.outcomes import (
     Accepted,
     DeliveryState,
@@ -24,7 +24,7 @@ from broker.journal import Waiter
 from broker.links.credited_consumer import CreditedConsumer, tag_of
 from broker.links.ending import ending_of, ends_terminus
 from broker.links.late_outcomes import LateOutcomes
-from broker.links.outcome import abandonment, cause_of, disposal
+from broker.links.outcome import abandonment, cause_of, dispose
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.queues.queue import Queue
 from broker.routing.termini.kept_deliveries import DecisionListener, KeptDeliveries, KeptDelivery
@@ -155,12 +155,9 @@ class KeptSource(DecisionListener):
         assert isinstance(state, (Accepted, Rejected, Released, Modified))
         batch = self._peer.container.journal.batch
         self._kept.end(delivery, state)  # with the bytes that it has been counted with
-        try:
-            if isinstance(state, Modified) and state.message_annotations is not None:
-                entry.queue.annotate(entry, state.message_annotations, batch)
-        except Fault as fault:
-            self._fault = LinkFault(fault.condition, fault.description)
-        entry.queue.dispose(entry, disposal(state), batch, cause=cause_of(state))
+        fault = dispose(entry, state, batch, default=self._default_outcome)
+        if fault is not None:
+            self._fault = fault
 
     # -- while it is attached
 

@@ -14,19 +14,17 @@ from broker.amqp.events import OutgoingOwner
 from broker.amqp.outcomes import (
     RELEASED,
     DeliveryState,
-    Modified,
     Outcome,
     Received,
     TransactionalState,
 )
 from broker.amqp.session import Session
 from broker.links.credited_consumer import tag_of
-from broker.links.outcome import abandonment, cause_of, disposal
-from broker.links.retirement import fault_of
+from broker.links.outcome import abandonment, cause_of, disposal, dispose
+from broker.links.retirement import retire_within
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import rolled_back
 from broker.routing.termini.kept_deliveries import KeptDeliveries, KeptDelivery, SessionEnd
-from broker.routing.transaction import Retirement
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
@@ -78,18 +76,10 @@ class LateOutcomes(OutgoingOwner, SessionEnd):
         if state is None or isinstance(state, Received):
             self._settled_without_outcome(delivery)
             return
-        batch = self._peer.container.journal.batch
         if self._take(delivery) is None:
             return
-        fault: Fault | None = None
-        wanted = abandonment(self._default_outcome)
-        try:
-            wanted = disposal(state)
-            if isinstance(state, Modified) and state.message_annotations is not None:
-                delivery.queue.annotate(delivery, state.message_annotations, batch)
-        except Fault as refusal:
-            fault = refusal
-        delivery.queue.dispose(delivery, wanted, batch, cause=cause_of(state))
+        batch = self._peer.container.journal.batch
+        fault = dispose(delivery, state, batch, default=self._default_outcome)
         if fault is not None:
             self.session.end(fault)  # there is no link any more to be ended with it
 
@@ -136,23 +126,13 @@ class LateOutcomes(OutgoingOwner, SessionEnd):
             joined.coordinator.give_up("an outcome belongs to another transaction (4.4.2)")
             return None
         self._kept.withdraw(kept)
-        annotations = outcome.message_annotations if isinstance(outcome, Modified) else None
-        fault = None if annotations is None else fault_of(entry, annotations)
-        retirement = Retirement(
-            entry,
-            disposal(outcome),
-            cause=cause_of(outcome),
-            annotations=annotations if fault is None else None,
-        )
-        joined.work.retire(retirement)
+        fault = retire_within(joined.work, entry, outcome)
         if settled:
             self._kept.remove(kept)
             entry.sent_to = None
         else:
             kept.wanted = outcome
             self._kept.retire(kept, joined.work)
-        if fault is not None:
-            joined.work.doom(fault)
         return fault
 
     # -- from what is kept

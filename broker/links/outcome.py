@@ -2,19 +2,22 @@
 
 from typing import assert_never
 
-from broker.amqp.errors import NOT_ALLOWED, LinkFault
+from broker.amqp.errors import NOT_ALLOWED, Fault, LinkFault
 from broker.amqp.outcomes import (
     Accepted,
     Declared,
     DeliveryState,
     Modified,
+    Outcome,
     Received,
     Rejected,
     Released,
     TransactionalState,
 )
 from broker.routing.entries.dead_letter import REJECTED, REJECTED_UNSAID, Cause
+from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import Disposal
+from storage.batch import Batch
 
 
 def disposal(state: DeliveryState) -> Disposal:
@@ -50,6 +53,28 @@ def cause_of(state: DeliveryState | None) -> Cause:
         return REJECTED_UNSAID
     error = state.error
     return Cause(REJECTED, error.condition, error.description or "")
+
+
+def dispose(
+    entry: QueueEntry, state: DeliveryState | None, batch: Batch, *, default: Outcome | None
+) -> LinkFault | None:
+    """Carry out what the consumer of `entry` has settled it with, outside of any transaction.
+
+    Return what is wrong with `state`, None if nothing is: the entry leaves its consumer all the
+    same. No state, or one that is not final, means the `default` outcome of the source (3.5.3).
+    """
+    wanted = abandonment(default)
+    fault: LinkFault | None = None
+    try:
+        if state is not None and not isinstance(state, Received):
+            wanted = disposal(state)
+        if isinstance(state, Modified) and state.message_annotations is not None:
+            entry.queue.annotate(entry, state.message_annotations, batch)
+    except Fault as other:  # the client's annotations or the message's are malformed, or too many
+        fault = LinkFault(other.condition, other.description)
+    entry.sent_to = None
+    entry.queue.dispose(entry, wanted, batch, cause=cause_of(state))
+    return fault
 
 
 def abandonment(default_outcome: DeliveryState | None) -> Disposal:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from broker.amqp.delivery import Delivery
-from broker.amqp.errors import NOT_IMPLEMENTED, RESOURCE_DELETED, Fault, LinkFault
+from broker.amqp.errors import NOT_IMPLEMENTED, RESOURCE_DELETED, LinkFault
 from broker.amqp.events import OutgoingOwner
-from broker.amqp.outcomes import DeliveryState, Modified, Outcome, Received, TransactionalState
+from broker.amqp.outcomes import DeliveryState, Outcome, TransactionalState
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
 from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
@@ -27,7 +27,7 @@ from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_te
 from broker.links.ending import ending_of
 from broker.links.kept_source import KeptSource, claim_terminus
 from broker.links.lasting_terms import granted_terms, outlives_link, subscription_terms
-from broker.links.outcome import abandonment, cause_of, disposal
+from broker.links.outcome import abandonment, cause_of, dispose
 from broker.links.precedence import precedence_of
 from broker.links.refusal import as_link_fault
 from broker.links.retirement import Retirements
@@ -333,18 +333,8 @@ class ConsumerEndpoint(OutgoingOwner):
             return  # a browser's copy
         if self._retirements is not None and self._retirements.settles(delivery, state):
             return
-        wanted = abandonment(self._default_outcome)
-        fault: LinkFault | None = None
-        if state is not None and not isinstance(state, Received):
-            try:
-                wanted = disposal(state)
-            except LinkFault as refusal:
-                fault = refusal
-        try:
-            self._annotate(delivery, state)
-        except Fault as other:  # the client's or the message's are malformed, or too many
-            fault = LinkFault(other.condition, other.description)
-        self._return(delivery, wanted, cause_of(state))
+        batch = self._container.journal.batch
+        fault = dispose(delivery, state, batch, default=self._default_outcome)
         if fault is not None:
             self._link.detach(fault)
 
@@ -375,11 +365,6 @@ class ConsumerEndpoint(OutgoingOwner):
     def acquires(self, within: Acquisitions | None) -> None:
         """Send messages as acquired `within` a transaction from now on, None for none."""
         self._feed.acquire_within(within)
-
-    def _annotate(self, entry: QueueEntry, state: DeliveryState | None) -> None:
-        if isinstance(state, Modified) and state.message_annotations is not None:
-            batch = self._container.journal.batch
-            entry.queue.annotate(entry, state.message_annotations, batch)
 
     def _return(self, entry: QueueEntry, wanted: Disposal, cause: Cause) -> None:
         entry.sent_to = None

@@ -25,7 +25,7 @@ from broker.links.transactions import OpenTransaction
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import rolled_back
 from broker.routing.termini.kept_deliveries import KeptDeliveries, KeptDelivery
-from broker.routing.transaction import Retirement, RetirementListener
+from broker.routing.transaction import Retirement, RetirementListener, Transaction
 
 if TYPE_CHECKING:
     from broker.links.outgoing import ConsumerEndpoint
@@ -109,22 +109,8 @@ class Retirements(RetirementListener):
             entry.sent_to = None
         else:
             self._unsettled[entry] = TransactionalOutcome(joined, outcome)
-        annotations: bytes | None = None
-        fault: LinkFault | None = None
-        if isinstance(outcome, Modified) and outcome.message_annotations is not None:
-            fault = fault_of(entry, outcome.message_annotations)
-            annotations = outcome.message_annotations if fault is None else None
-        joined.work.retire(
-            Retirement(
-                entry,
-                disposal(outcome),
-                cause=cause_of(outcome),
-                annotations=annotations,
-                holder=None if settled else self,
-            )
-        )
+        fault = retire_within(joined.work, entry, outcome, holder=None if settled else self)
         if fault is not None:
-            joined.work.doom(fault)
             raise fault
 
     def _return(self, entry: QueueEntry, outcome: Outcome) -> None:
@@ -227,6 +213,33 @@ class Retirements(RetirementListener):
 
     def rolled_back(self, entry: QueueEntry) -> None:
         del self._unsettled[entry]
+
+
+def retire_within(
+    work: Transaction,
+    entry: QueueEntry,
+    outcome: Outcome,
+    *,
+    holder: RetirementListener | None = None,
+) -> LinkFault | None:
+    """Give `entry` that outcome once `work` commits; return what is wrong, which dooms `work`."""
+    annotations: bytes | None = None
+    fault: LinkFault | None = None
+    if isinstance(outcome, Modified) and outcome.message_annotations is not None:
+        fault = fault_of(entry, outcome.message_annotations)
+        annotations = outcome.message_annotations if fault is None else None
+    work.retire(
+        Retirement(
+            entry,
+            disposal(outcome),
+            cause=cause_of(outcome),
+            annotations=annotations,
+            holder=holder,
+        )
+    )
+    if fault is not None:
+        work.doom(fault)
+    return fault
 
 
 def fault_of(entry: QueueEntry, annotations: bytes) -> LinkFault | None:
