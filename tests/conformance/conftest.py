@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final, TypedDict
 
 import pytest
 
@@ -46,6 +47,26 @@ dead_letter = "small.dead-letters"
 pattern = "unique"
 duplicate_window = 100
 """
+
+
+class NamedAddresses(TypedDict):
+    """The addresses of a broker that cases need, as options of the command."""
+
+    missing_address: str
+    blocking_address: str
+    rejecting_address: str
+    dead_letter_address: str
+    deduplicating_address: str
+
+
+ADDRESSES: Final[NamedAddresses] = {
+    "missing_address": "missing.node",
+    "blocking_address": "small.blocking",
+    "rejecting_address": "small.rejecting",
+    "dead_letter_address": "moving=small.dead-letters",
+    "deduplicating_address": "unique",
+}
+"""The addresses of SETTINGS."""
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conformance import own_batches
 from tests.conformance.asked import Asked, options_of
+from tests.conformance.conftest import ADDRESSES
 from tests.conformance.harness import all_cases
 from tests.conformance.report import in_text
 from tests.conformance.running import judge_all
@@ -34,11 +35,7 @@ def options(secured_broker: SecuredBroker) -> Options:
             secured_broker.tls_url(),
             user=SHOP,
             password=SHOP_PASSWORD,
-            missing_address="missing.node",
-            blocking_address="small.blocking",
-            rejecting_address="small.rejecting",
-            dead_letter_address="moving=small.dead-letters",
-            deduplicating_address="unique",
+            **ADDRESSES,
             ca=Path(secured_broker.file("ca.pem")),
             mechanism="SCRAM-SHA-256",
         )

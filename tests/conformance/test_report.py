@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from tests.conformance.report import by_clause, group_of, in_text, totals, write
 from tests.conformance.report_file import FORMAT, Report, ReportError, read_json, write_json
 from tests.conformance.test_harness import opened
 from tests.conformance.verdict import Kind, Verdict
-from tests.interop.conftest import not_available
+from tests.interop.conftest import debian_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -289,15 +288,7 @@ def test_the_page_of_600_cases_is_small(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Yield Debian's browser, or skip with the reason."""
-    program = shutil.which("chromium")
-    if program is None:
-        not_available("chromium is not installed: no test in a browser")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    yield from debian_browser()
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conformance import core_3_2_1_durability
 from tests.conformance.asked import Asked, options_of
+from tests.conformance.conftest import ADDRESSES
 from tests.conformance.harness import Case, all_cases, judge
 from tests.conformance.report import in_text
 from tests.conformance.verdict import Verdict
@@ -44,11 +45,7 @@ async def test_case(
         broker_with_users.url,
         user=USER,
         password=PASSWORD,
-        missing_address="missing.node",
-        blocking_address="small.blocking",
-        rejecting_address="small.rejecting",
-        dead_letter_address="moving=small.dead-letters",
-        deduplicating_address="unique",
+        **ADDRESSES,
     )
     if case.name in OPEN_TO_ALL:
         asked = Asked(request.getfixturevalue("open_broker").url)

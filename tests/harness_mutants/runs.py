@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from tests.conformance.conftest import ADDRESSES
 from tests.conformance.harness import Case, Result, judge
 from tests.conformance.verdict import Options
 from tests.interop.broker_process import PASSWORD, USER
@@ -24,11 +25,7 @@ def options(port: int, *, timeout_s: float, restart: str | None = None) -> Optio
         port,
         user=USER,
         password=PASSWORD,
-        missing_address="missing.node",
-        blocking_address="small.blocking",
-        rejecting_address="small.rejecting",
-        dead_letter_address="moving=small.dead-letters",
-        deduplicating_address="unique",
+        **ADDRESSES,
         timeout_s=timeout_s,
         strict_jms=True,
         restart=restart,

@@ -150,6 +150,11 @@ def junit(maven: str) -> JUnit:
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """Yield Debian's browser, or skip with the reason."""
+    yield from debian_browser()
+
+
+def debian_browser() -> Iterator[Browser]:
+    """Yield Debian's browser and close it, or skip with the reason."""
     program = shutil.which("chromium")
     if program is None:
         not_available("chromium is not installed: no test in a browser")

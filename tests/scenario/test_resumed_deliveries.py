@@ -11,9 +11,10 @@ import pytest
 from broker.amqp.outcomes import ACCEPTED, State
 from broker.amqp.performatives import RCV_SECOND, SENDER, Attach, Detach, End, Flow
 from broker.amqp.terminus import CONNECTION_CLOSE, Source, Target
+from tests.conformance.resuming import unsettled_map
 from tests.support.broker import Broker, Client
 from tests.support.frames import Body, Disposition, Transfer, body_of
-from tests.support.unsettled_maps import told, unsettled_map
+from tests.support.unsettled_maps import told
 
 DISCONNECTS: Final = 200
 SOURCE: Final = Source(address="q", expiry_policy=CONNECTION_CLOSE, timeout=60)

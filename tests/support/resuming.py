@@ -7,8 +7,8 @@ from typing import Final
 from broker.amqp.outcomes import Modified, Received, State
 from broker.amqp.performatives import Attach, Detach
 from broker.amqp.terminus import CONNECTION_CLOSE, Source
+from tests.conformance.resuming import unsettled_map
 from tests.support.broker import Broker, Client
-from tests.support.unsettled_maps import unsettled_map
 
 LASTING: Final = Source(address="q", expiry_policy=CONNECTION_CLOSE, timeout=60)
 PART: Final = Received(section_number=1, section_offset=2)

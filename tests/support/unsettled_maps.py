@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from librt.strings import BytesWriter
-
-from broker.amqp.encode import put_binary, put_compound, put_null
-from broker.amqp.outcomes import ACCEPTED, DeliveryState, Modified, Rejected, Released, State
+from broker.amqp.outcomes import ACCEPTED, DeliveryState, Modified, Rejected, Released
 from broker.amqp.performatives import Attach
 from broker.amqp.unsettled_map import read_unsettled_map
 
 EMPTY: Final = b"\xc1\x01\x00"
-
-
-def unsettled_map(states: Mapping[bytes, State | None]) -> bytes:
-    """Return the encoded map of these states by their tags."""
-    content = BytesWriter()
-    for tag, state in states.items():
-        put_binary(content, tag)
-        if state is None:
-            put_null(content)
-        else:
-            state.write(content)
-    out = BytesWriter()
-    put_compound(out, 0xC1, content, count=2 * len(states))
-    return out.getvalue()
 
 
 def told(attach: Attach) -> dict[bytes, str | None] | None:

@@ -1,8 +1,6 @@
 """Notices of commits: none before the commit is durable, and all in order."""
 
 import asyncio
-import sys
-from threading import Event, Thread
 
 import pytest
 
@@ -12,6 +10,7 @@ from storage.memory import MemoryStore
 from storage.records import StoredMessage
 from tests.support.stored import stored_messages
 from tests.support.stores import GatedStore
+from tests.support.threads import lets_another_thread_run
 
 pytestmark = pytest.mark.requirement("PRD-03")
 
@@ -234,27 +233,7 @@ async def test_while_a_commit_is_under_way_the_interpreter_is_given_up() -> None
     awaited = Awaited()
     awaited.submit(1)
     await settle()
-    asked, seen = Event(), list[int]()
-
-    def run() -> None:
-        asked.wait()
-        seen.append(1)
-
-    thread = Thread(target=run)
-    thread.start()
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(3600)
-    try:
-        asked.set()
-        for _ in range(100_000):
-            awaited.journal.yield_to_writer()
-            if seen:
-                break
-        in_time = bool(seen)
-    finally:
-        sys.setswitchinterval(interval)
-    thread.join()
-    assert in_time
+    assert lets_another_thread_run(awaited.journal.yield_to_writer)
     awaited.store.let_through()
     await settle()
     assert not awaited.journal.is_committing

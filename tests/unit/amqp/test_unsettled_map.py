@@ -13,7 +13,8 @@ from broker.amqp.limits import UNSETTLED_MAP_MAX
 from broker.amqp.outcomes import ACCEPTED, Rejected, State
 from broker.amqp.performatives import SENDER, Attach
 from broker.amqp.unsettled_map import put_unsettled_map, read_unsettled_map
-from tests.support.unsettled_maps import EMPTY, told, unsettled_map
+from tests.conformance.resuming import unsettled_map
+from tests.support.unsettled_maps import EMPTY, told
 
 
 def answer() -> Attach:

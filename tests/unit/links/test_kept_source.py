@@ -8,6 +8,7 @@ from broker.amqp.limits import Limits
 from broker.amqp.outcomes import ACCEPTED, RELEASED, Modified, Rejected, State, TransactionalState
 from broker.amqp.performatives import SND_SETTLED, Detach
 from broker.amqp.terminus import CONNECTION_CLOSE, LINK_DETACH, NEVER, SESSION_END, Source
+from tests.conformance.resuming import unsettled_map
 from tests.support.broker import Broker
 from tests.support.endings import close, detach, detach_closed, end, hang_up
 from tests.support.frames import Disposition, Transfer, body_of
@@ -23,7 +24,7 @@ from tests.support.resuming import (
     tags_of,
 )
 from tests.support.routing import encoded
-from tests.support.unsettled_maps import EMPTY, told, unsettled_map
+from tests.support.unsettled_maps import EMPTY, told
 
 pytestmark = pytest.mark.requirement("RCV-08")
 

@@ -6,13 +6,14 @@ import pytest
 
 from broker.amqp.terminus import NEVER, UNSETTLED_STATE, Source
 from broker.routing.batches.lease import Wanted
+from tests.conformance.resuming import unsettled_map
 from tests.support.broker import Broker, Client
 from tests.support.endings import hang_up
 from tests.support.frames import Disposition, Transfer
 from tests.support.leases import HOUR_MS, RecordingAcquirer
 from tests.support.resuming import LASTING, come_back, counts, resting, tags_of
 from tests.support.routing import bodies
-from tests.support.unsettled_maps import EMPTY, unsettled_map
+from tests.support.unsettled_maps import EMPTY
 
 pytestmark = pytest.mark.requirement("RCV-08")
 

@@ -10,6 +10,7 @@ from broker.amqp.outcomes import ACCEPTED, TransactionalState
 from broker.amqp.performatives import SND_SETTLED, Flow
 from broker.amqp.terminus import COPY, SESSION_END, Source
 from broker.routing.addresses.policy import AddressPolicy
+from tests.conformance.resuming import unsettled_map
 from tests.support.broker import Broker
 from tests.support.frames import Disposition, Transfer
 from tests.support.resuming import (
@@ -22,7 +23,7 @@ from tests.support.resuming import (
     tags_of,
 )
 from tests.support.transactions import COORDINATOR_HANDLE, Controller, discharge
-from tests.support.unsettled_maps import EMPTY, told, unsettled_map
+from tests.support.unsettled_maps import EMPTY, told
 
 pytestmark = pytest.mark.requirement("RCV-08")
 

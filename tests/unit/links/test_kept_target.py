@@ -13,11 +13,12 @@ from broker.amqp.received_outcomes import ReceivedOutcomes
 from broker.amqp.terminus import CONNECTION_CLOSE, LINK_DETACH, NEVER, SESSION_END, Target
 from broker.routing.addresses.policy import REJECT, AddressPolicy
 from broker.routing.termini.suspended import SuspendedTerminus
+from tests.conformance.resuming import unsettled_map
 from tests.support.broker import Broker, Client
 from tests.support.endings import detach_closed, end, hang_up
 from tests.support.frames import Disposition, Transfer, message
 from tests.support.transactions import Controller
-from tests.support.unsettled_maps import told, unsettled_map
+from tests.support.unsettled_maps import told
 
 LASTING = Target(address="q", expiry_policy=CONNECTION_CLOSE, timeout=60)
 

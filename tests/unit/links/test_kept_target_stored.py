@@ -8,9 +8,10 @@ from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, SENDER, Attach, Det
 from broker.amqp.terminus import CONNECTION_CLOSE, NOT_DURABLE, UNSETTLED_STATE, Target
 from broker.restore import restore
 from storage.memory import MemoryStore
+from tests.conformance.resuming import unsettled_map
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, message
-from tests.support.unsettled_maps import EMPTY, told, unsettled_map
+from tests.support.unsettled_maps import EMPTY, told
 
 LASTING = Target(address="q", expiry_policy=CONNECTION_CLOSE, timeout=60, durable=UNSETTLED_STATE)
 

@@ -7,6 +7,7 @@ import pytest
 from broker.amqp.outcomes import ACCEPTED, RELEASED, DeliveryState, Modified, Received, Rejected
 from broker.amqp.performatives import End
 from broker.amqp.terminus import CONNECTION_CLOSE, Source
+from tests.support.broker import Client
 from tests.support.endings import Ending, end, hang_up
 from tests.support.frames import Disposition
 from tests.support.resuming import (
@@ -130,13 +131,19 @@ def test_an_outcome_within_a_transaction_counts_after_the_detach(
     assert listed == expected
 
 
-def test_an_outcome_outside_of_the_transaction_replaces_that_within() -> None:
+def accepted_within() -> tuple[Client, Controller, bytes]:
+    """Return a client whose link is detached; its delivery is accepted within a transaction."""
     client = holding(1)
     controller = Controller(client.broker, client=client)
     txn_id = controller.declare()
     controller.retire(txn_id, 0, ACCEPTED, settled=False)
     client.frames()
     resting(client)
+    return client, controller, txn_id
+
+
+def test_an_outcome_outside_of_the_transaction_replaces_that_within() -> None:
+    client, controller, txn_id = accepted_within()
     client.send(Disposition(first=0, state=RELEASED))
     assert counts(client) == (1, 0)
     controller.commit(txn_id)
@@ -144,12 +151,7 @@ def test_an_outcome_outside_of_the_transaction_replaces_that_within() -> None:
 
 
 def test_a_settlement_leaves_the_outcome_to_the_transaction() -> None:
-    client = holding(1)
-    controller = Controller(client.broker, client=client)
-    txn_id = controller.declare()
-    controller.retire(txn_id, 0, ACCEPTED, settled=False)
-    client.frames()
-    resting(client)
+    client, controller, txn_id = accepted_within()
     client.send(Disposition(first=0, state=None))
     assert counts(client) == (0, 1)
     controller.commit(txn_id)

@@ -1,34 +1,12 @@
 """A thread that works on a large batch lets another one run."""
 
-import sys
-from threading import Event, Thread
-
 from storage.sql.segments.ranges import SORTED_AT_ONCE, ascending
 from storage.sql.yielding import YIELD_EVERY, yield_interpreter
+from tests.support.threads import lets_another_thread_run
 
 
 def test_who_waits_for_the_interpreter_gets_it() -> None:
-    asked, seen = Event(), list[int]()
-
-    def run() -> None:
-        asked.wait()
-        seen.append(1)
-
-    thread = Thread(target=run)
-    thread.start()
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(3600)
-    try:
-        asked.set()
-        for _ in range(100_000):
-            yield_interpreter()
-            if seen:
-                break
-        in_time = bool(seen)
-    finally:
-        sys.setswitchinterval(interval)
-    thread.join()
-    assert in_time
+    assert lets_another_thread_run(yield_interpreter)
 
 
 def test_many_numbers_are_sorted_in_parts_as_few_are() -> None:
