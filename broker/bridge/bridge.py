@@ -187,7 +187,7 @@ class Bridge(BridgeControl):
                 self._beginning = None
         else:
             self.source.release_others()
-        self.source.take_known()
+            self.source.take_known()
         self.status.delivery = AT_LEAST_ONCE if sink is None else EXACTLY_ONCE
         self.status.connects += 1
         self._told = ""
@@ -246,7 +246,10 @@ class Bridge(BridgeControl):
         self.status.lease = sink.query = self.source.name
 
     def _settle_committed(self, committed: int) -> None:
-        """Settle the batches that the other broker had committed when the last attempt ended."""
+        """Settle the batches that the other broker had committed when the last attempt ended.
+
+        The others are sent again.
+        """
         source = self.source
         source.take_known()
         terms = self.terms(is_sink=True)
@@ -254,7 +257,6 @@ class Bridge(BridgeControl):
             batch.count_committed(terms)
             source.settle(batch)
             self.has_moved(batch)
-        source.batches.clear()
 
     def terms(self, *, is_sink: bool) -> BatchTerms:
         """Return the terms of sending, for a sink or for a broker of another kind."""

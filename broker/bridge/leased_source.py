@@ -141,7 +141,7 @@ class LeasedSource:
         router, settings = self._container.router, self._settings
         queue, subscription = self._node()
         selector = self._selector() if settings.keep != COPY else None
-        found = self._lease_on(queue)
+        found = next((lease for lease in self._leases() if lease.queue is queue), None)
         name = f"{BRIDGE_PREFIX}{settings.name}/{token_hex(4)}" if found is None else found.name
         self.is_own = settings.keep == COPY
         return router.leases.open(
@@ -158,20 +158,15 @@ class LeasedSource:
         text = self._settings.selector
         return parse_selector(text) if text.strip() else None
 
-    def _lease_on(self, queue: Queue) -> BatchLease | None:
-        for name, lease in self._container.router.leases.all().items():
-            if name.startswith(f"{BRIDGE_PREFIX}{self._settings.name}/") and lease.queue is queue:
-                return lease
-        return None
+    def _leases(self) -> list[BatchLease]:
+        """Return all leases of the bridge: it may have had others before its settings changed."""
+        prefix = f"{BRIDGE_PREFIX}{self._settings.name}/"
+        leases = self._container.router.leases.all()
+        return [lease for name, lease in leases.items() if name.startswith(prefix)]
 
     def others(self) -> list[BatchLease]:
         """Return the leases that the bridge had on other queues, before its settings changed."""
-        return [
-            lease
-            for name, lease in self._container.router.leases.all().items()
-            if name.startswith(f"{BRIDGE_PREFIX}{self._settings.name}/")
-            and lease is not self._lease
-        ]
+        return [lease for lease in self._leases() if lease is not self._lease]
 
     def _node(self) -> tuple[Queue, Subscription | None]:
         """Return the queue that the settings name, with its subscription if it is one's."""
