@@ -28,7 +28,8 @@ class StandingBy:
     """The broker `app`, which waits until it leads `group`.
 
     `tell` is called with the name of each new leader, and with what is wrong, if anything is. The
-    name is empty if none leads.
+    name is empty if none leads. A leader is told of once this broker listens, so that clients that
+    read of it can connect.
     """
 
     def __init__(self, app: App, group: BrokerGroup, tell: Callable[[str, str], None]) -> None:
@@ -36,6 +37,7 @@ class StandingBy:
         self._group: Final = group
         self._tell: Final = tell
         self._leader = ""
+        self._is_listening = False
         self._is_over: Final = asyncio.Event()
         self._asking: Final[set[asyncio.Task[None]]] = set()
 
@@ -71,6 +73,9 @@ class StandingBy:
                 return
         await app.container.audit.start()
         await app.listen()
+        self._is_listening = True
+        if self._leader:
+            self._tell(self._leader, "")
         while not await is_set_within(self._is_over, USERS_S):
             await self._read_users()
             if self._leader:
@@ -81,8 +86,8 @@ class StandingBy:
             await self._app.load_accounts()
 
     def _told(self, leader: str, obstacle: str) -> None:
-        self._tell(leader, obstacle)
         self._leader = leader
+        self._tell(leader if self._is_listening else "", obstacle)
         if leader:
             asking = asyncio.ensure_future(self._redirect_to(leader))
             self._asking.add(asking)

@@ -8,6 +8,7 @@ if the case passed.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -15,7 +16,8 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -70,18 +72,21 @@ class ForeignClient:
             if shutil.which(tool) is None:
                 not_available(f"{tool} is not installed: no test with {self.name}")
 
-    def place(self, *, pinned: Iterable[str]) -> tuple[Path, bool]:
-        """Return the folder for what `pinned` files name, and whether that is still missing.
+    @contextmanager
+    def place(self, *, pinned: Iterable[str]) -> Iterator[tuple[Path, bool]]:
+        """Yield the folder for what `pinned` files name, and whether that is still missing.
 
         A change of these files leads to another folder. Once everything is installed, nothing is
-        fetched.
+        fetched. Of several processes of pytest one is here at a time, so that one installs.
         """
         digest = hashlib.sha256()
         for name in pinned:
             digest.update((self.folder / name).read_bytes())
         place = ROOT / ".cache" / "interop" / f"{self.name}-{digest.hexdigest()[:12]}"
         place.mkdir(parents=True, exist_ok=True)
-        return place, not (place / "installed").exists()
+        with (place / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield place, not (place / "installed").exists()
 
 
 def install(command: list[str], place: Path, *, folder: Path | None = None, **env: str) -> None:

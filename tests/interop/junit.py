@@ -6,7 +6,6 @@ requirements are read from the Java source, so that they are known before anythi
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -143,11 +142,8 @@ def built() -> JUnit:
     """Return the tests; Maven builds them if a source has changed."""
     pinned = [file for file in sorted(SOURCES.rglob("*")) if file.is_file()]
     names = ["pom.xml", *(str(file.relative_to(CLIENT.folder)) for file in pinned)]
-    place, _ = CLIENT.place(pinned=names)
-    with (place / "lock").open("w") as lock:
-        # of several processes of pytest one builds, the others wait
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (place / "installed").exists():
+    with CLIENT.place(pinned=names) as (place, missing):
+        if missing:
             shutil.copytree(SOURCES, place / "src", dirs_exist_ok=True)
             shutil.copy(CLIENT.folder / "pom.xml", place)
             install(["mvn", "--quiet", "--batch-mode", "test-compile"], place)

@@ -19,21 +19,21 @@ SOURCES: Final = ["go.mod", "go.sum", "harness.go", "hello.go", "cases.go", "sec
 
 def built() -> Path:
     """Return the program, built with exactly the versions that go.sum names."""
-    place, missing = CLIENT.place(pinned=SOURCES)
-    program = place / "cases"
-    if missing:
-        fetched = place.parent / "go"
-        install(
-            # the cases need no fast code: Go's own packages are compiled, too
-            ["go", "build", "-gcflags=all=-N -l", "-ldflags=-w", "-o", str(program), "."],
-            place,
-            folder=CLIENT.folder,
-            GOFLAGS="-mod=readonly -modcacherw -buildvcs=false",
-            GOMODCACHE=str(fetched / "mod"),
-            GOCACHE=str(fetched / "build"),
-            GOTOOLCHAIN="local",
-            CGO_ENABLED="0",
-        )
+    with CLIENT.place(pinned=SOURCES) as (place, missing):
+        program = place / "cases"
+        if missing:
+            fetched = place.parent / "go"
+            install(
+                # the cases need no fast code: Go's own packages are compiled, too
+                ["go", "build", "-gcflags=all=-N -l", "-ldflags=-w", "-o", str(program), "."],
+                place,
+                folder=CLIENT.folder,
+                GOFLAGS="-mod=readonly -modcacherw -buildvcs=false",
+                GOMODCACHE=str(fetched / "mod"),
+                GOCACHE=str(fetched / "build"),
+                GOTOOLCHAIN="local",
+                CGO_ENABLED="0",
+            )
     return program
 
 

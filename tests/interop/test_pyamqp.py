@@ -24,12 +24,12 @@ PINNED: Final = ["requirements.txt"]
 
 def installed() -> Path:
     """Return a folder of packages, in exactly the versions of the lock file."""
-    place, missing = CLIENT.place(pinned=PINNED)
-    if missing:
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        lock = str(CLIENT.folder / "requirements.txt")
-        into = ["--require-hashes", "--target", str(place), "--upgrade", "-r", lock]
-        install([*pip, *into], place)
+    with CLIENT.place(pinned=PINNED) as (place, missing):
+        if missing:
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            lock = str(CLIENT.folder / "requirements.txt")
+            into = ["--require-hashes", "--target", str(place), "--upgrade", "-r", lock]
+            install([*pip, *into], place)
     return place
 
 

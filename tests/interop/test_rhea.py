@@ -24,11 +24,11 @@ PINNED: Final = ["package.json", "package-lock.json", ".npmrc"]
 
 def installed() -> Path:
     """Return a folder in which node finds rhea, in exactly the version of the lock file."""
-    place, missing = CLIENT.place(pinned=PINNED)
-    for name in PINNED:
-        shutil.copy(CLIENT.folder / name, place)
-    if missing:
-        install(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], place)
+    with CLIENT.place(pinned=PINNED) as (place, missing):
+        if missing:
+            for name in PINNED:
+                shutil.copy(CLIENT.folder / name, place)
+            install(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], place)
     return place
 
 

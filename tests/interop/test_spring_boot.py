@@ -33,10 +33,10 @@ JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 
 def built() -> Path:
     """Return the application as a jar; Maven builds it if a source has changed."""
-    place, missing = CLIENT.place(pinned=PINNED)
-    if missing:
-        shutil.copytree(CLIENT.folder, place, dirs_exist_ok=True)
-        install(["mvn", "--quiet", "--batch-mode", "package"], place)
+    with CLIENT.place(pinned=PINNED) as (place, missing):
+        if missing:
+            shutil.copytree(CLIENT.folder, place, dirs_exist_ok=True)
+            install(["mvn", "--quiet", "--batch-mode", "package"], place)
     return place / "target" / "hello.jar"
 
 
