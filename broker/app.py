@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from broker import __version__
@@ -33,7 +32,7 @@ from broker.management.management import Management
 from broker.management.user_changes import UserChanges
 from broker.management.users import LoginRules
 from broker.net.connection_admission import connection_limits
-from broker.net.listener import Listeners
+from broker.net.listener import Listeners, PreparedListener
 from broker.net.login import Login
 from broker.net.users_watch import UsersWatch
 from broker.parts import (
@@ -476,7 +475,7 @@ class App:
         facts = {"version": __version__, "pid": os.getpid(), "store": self.store.name}
         return AuditEvent(action=action, resource=f"broker:{self.container.name}", after=facts)
 
-    def prepare_listeners(self, settings: Settings) -> list[Callable[[], None]]:
+    def prepare_listeners(self, settings: Settings) -> list[PreparedListener]:
         """Return what puts the TLS of `settings` into force, for new connections.
 
         The files are read anew. Raise TlsError if one of them cannot be used.

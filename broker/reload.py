@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, get_args
 
 import structlog
@@ -32,9 +32,11 @@ from broker.management.configuration import (
     NEEDS_RESTART,
     UNCHANGED,
     ConfigurationSource,
+    ReloadEffects,
     WrongSettings,
 )
 from broker.net.connection_admission import connection_limits
+from broker.net.listener import PreparedListener
 from broker.net.login import Login
 from broker.parts import access_of, limits_of, login_of
 from broker.policies import policies_of
@@ -84,10 +86,18 @@ PASSWORD_IN_URL: Final = re.compile(r"(://[^:/@]*:|[?&]password=)[^/&]*(?=@|&|$)
 
 @dataclass(frozen=True)
 class Reloaded:
-    """The changed settings, by name: those a reload has applied, and those that need a restart."""
+    """The changed settings, by name: those a reload has applied, and those that need a restart.
+
+    `certificates` tells the certificates of each listener with TLS, and what is new, by its name.
+    """
 
     applied: list[str]
     need_restart: list[str]
+    certificates: Mapping[str, str] = field(default_factory=dict)
+
+    def told(self) -> ReloadEffects:
+        """Return the result as management tells it."""
+        return ReloadEffects(self.effects(), self.certificates)
 
     def effects(self) -> dict[str, str]:
         """Return the effect on each setting, by its name."""
@@ -105,9 +115,7 @@ class Plan:
     login: Login
     access: AccessRules
     limits: Limits
-    certificates: Sequence[Callable[[], None]]
-    """Calls that put the TLS of each listener into force."""
-
+    listeners: Sequence[PreparedListener]
     result: Reloaded
 
 
@@ -250,11 +258,13 @@ def plan(app: App, wanted: Settings) -> Plan:
         app.container.router.check_policies(policies_of(settings))
     except RoutingError as refusal:
         raise SettingsError(f"a declared queue or topic: {refusal}") from None
-    certificates = app.prepare_listeners(settings)
+    listeners = app.prepare_listeners(settings)
+    certificates = {each.name: each.certificates for each in listeners if each.certificates}
     applied = [name for name in changed if name not in fixed]
     if "acl_file" not in applied and rules_facts(access) != rules_facts(app.container.access):
         applied.append("acl_file")
-    return Plan(settings, login, access, limits, certificates, Reloaded(applied, fixed))
+    result = Reloaded(applied, fixed, certificates)
+    return Plan(settings, login, access, limits, listeners, result)
 
 
 def _fixed(old: Settings, wanted: Settings, changed: Sequence[str]) -> list[str]:
@@ -288,8 +298,8 @@ def apply(app: App, wanted: Settings) -> Reloaded:
     Nothing is changed then.
     """
     new = plan(app, wanted)
-    for adopt in new.certificates:
-        adopt()
+    for listener in new.listeners:
+        listener.adopt()
     app.container.router.adopt(policies_of(new.settings), app.journal.batch)
     if app.login is not None:
         app.login.adopt(new.login)
@@ -364,12 +374,12 @@ class Reloading(ConfigurationSource):
         configure_logging(settings.log.format, level, shard=settings.shard_name)
         self._app.log_level = level
 
-    def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:
+    def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> ReloadEffects:
         """Apply the settings; raise WrongSettings if they are wrong, with nothing changed."""
         try:
             if dry_run:
-                return plan(self._app, self._load()).result.effects()
+                return plan(self._app, self._load()).result.told()
             done = reloaded(self._app, self._load, actor=actor, request_id=request_id)
         except SettingsError as error:
             raise WrongSettings(str(error)) from None
-        return done.effects()
+        return done.told()

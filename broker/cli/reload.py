@@ -26,6 +26,7 @@ def reload(
 ) -> None:
     """Read the settings again, and print the effect on each changed one: applied, or needs restart.
 
+    Of each listener with TLS it prints the certificate, and whether that is new or unchanged.
     If one of them is wrong, none is applied. SIGHUP does the same.
     """
     with at.opened() as requests:
@@ -36,6 +37,12 @@ def reload(
         {"setting": name, "effect": effect}
         for name, effect in sorted(effects.items())
         if every or effect != UNCHANGED
+    ]
+    certificates = told["certificates"]
+    assert isinstance(certificates, dict)
+    rows += [
+        {"setting": f"certificate of {name}", "effect": effect}
+        for name, effect in sorted(certificates.items())
     ]
     if rows or json:
         print_records(rows, COLUMNS, as_json=json)

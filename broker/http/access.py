@@ -175,13 +175,16 @@ class Access:
         """Record a login; one of each user and address in a minute, for each request is one."""
         self._container.stats.by.logins.add(scheme, LOGIN_RESULT[result])
         known = user if result == DONE else ""
+        facts = {"mechanism": scheme, "listener": entrance.listener}
+        if result == FAILED and self._authenticator.is_disabled(user):
+            facts["reason"] = f"user {user!r} is disabled"
         self._container.audit.record(
             AuditEvent(
                 action=action,
                 resource=f"user:{user}",
                 actor=Actor(user=known, via=VIA_HTTP, address=entrance.address),
                 result=result,
-                after={"mechanism": scheme, "listener": entrance.listener},
+                after=facts,
                 repeat_key=(action, user, entrance.host),
             )
         )

@@ -34,7 +34,7 @@ from broker.log_events import HTTP_CROWDED
 from broker.management.executor import Executor
 from broker.management.later import SpawnedTasks
 from broker.management.management import Management
-from broker.net.listener import TLS_WATCH_S
+from broker.net.listener import TLS_WATCH_S, PreparedListener
 from broker.security.authenticate import is_loopback
 from broker.security.entrance import HTTP
 from broker.tls_settings import TlsSettings
@@ -185,7 +185,7 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         self._watch = loop.call_later(TLS_WATCH_S, self._watch_tls, tls)
 
-    def prepare(self, tls: TlsSettings) -> Callable[[], None]:
+    def prepare(self, tls: TlsSettings) -> PreparedListener:
         """Return what puts `tls` into force. Raise TlsError if a file of it cannot be used."""
         assert self._tls is not None, "whether HTTP has TLS does not change"
         return self._tls.prepare(tls)

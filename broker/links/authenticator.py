@@ -51,6 +51,10 @@ class Authenticator:
     def begin(self, entrance: Entrance) -> Exchange:
         """Return the login of a new connection."""
 
+    def is_disabled(self, user: str) -> bool:  # noqa: ARG002 - unless it can disable users
+        """Return whether an operator has disabled `user`. For the log and the audit alone."""
+        return False
+
     @abstractmethod
     async def identify(self, user: str, password: str, entrance: Entrance) -> Identity | None:
         """Return the identity of `user`, None if the password is wrong or the user unknown.

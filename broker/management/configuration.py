@@ -30,6 +30,14 @@ class WrongSettings(Exception):  # noqa: N818 - as SettingsError, which this lay
     """The settings that were read are wrong; the text says what to change."""
 
 
+@dataclass(frozen=True)
+class ReloadEffects:
+    """The effect of a reload on each setting, and on the certificates of each listener with TLS."""
+
+    settings: Mapping[str, str]
+    certificates: Mapping[str, str]
+
+
 class ConfigurationSource(ABC):
     """Reads the settings of a broker again."""
 
@@ -38,8 +46,8 @@ class ConfigurationSource(ABC):
         """Return `value`, `origin` and `reload` of each setting by its name, without secrets."""
 
     @abstractmethod
-    def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:
-        """Apply the settings as they are now, and return the effect on each by its name.
+    def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> ReloadEffects:
+        """Apply the settings and certificates as they are now, and return the effects.
 
         `dry_run` applies nothing. Raise WrongSettings, having changed nothing.
         """
@@ -102,7 +110,8 @@ class Configuration(Entity):
         """Read the settings again, and apply those that need no restart.
 
         With `dry_run` nothing is applied. The response has `settings`: the effect on each setting,
-        which is `applied`, `unchanged` or `needs restart`.
+        which is `applied`, `unchanged` or `needs restart`; and `certificates`: of each listener
+        with TLS, its certificates, and what is new.
         """
         request.only("dry_run")
         source, dry_run = self._known_source(), request.flag("dry_run")
@@ -115,6 +124,12 @@ class Configuration(Entity):
                 )
             except WrongSettings as error:
                 return Response(status=CONFLICT, description=str(error))
-            return Response(body={"dry_run": dry_run, "settings": dict(effects)})
+            return Response(
+                body={
+                    "dry_run": dry_run,
+                    "settings": dict(effects.settings),
+                    "certificates": dict(effects.certificates),
+                }
+            )
 
         return Later(answer)

@@ -70,7 +70,9 @@ class BearerLogin(PendingTokenLogin):
             self._fail(str(verdict))
         else:
             identity = self._exchange.login.identity_by_token(verdict, self._mechanism)
-            if identity is None:
+            if self._exchange.login.is_disabled(verdict.user):
+                self._fail(f"the token is of user {verdict.user!r}, who is disabled")
+            elif identity is None:
                 self._fail(
                     f"the token names user {verdict.user!r} of the users file, whose `mechanisms`"
                     " there do not let tokens in"

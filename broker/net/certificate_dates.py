@@ -27,12 +27,16 @@ VERSION: Final = 0xA0
 
 @dataclass(frozen=True, kw_only=True)
 class DatedFile:
-    """The end of validity, in s since 1970, of what the file of one setting holds."""
+    """The end of validity, in s since 1970, of what the file of one setting holds.
+
+    `sha256` is the fingerprint of a certificate, and empty for a revocation list.
+    """
 
     key: str
     path: Path
     content: str
     end_s: float
+    sha256: str = ""
 
     def end(self) -> str:
         """Return the end for people to read."""

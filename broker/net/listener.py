@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from broker.links.container import Container
@@ -23,6 +24,18 @@ BACKLOG: Final = 4096
 
 TLS_WATCH_S: Final = 30.0
 """Seconds between two looks at the files of certificates."""
+
+
+@dataclass(frozen=True)
+class PreparedListener:
+    """What a reload changes at one listener: a call of `adopt` puts it into force.
+
+    `certificates` tells the certificates that it has then, and what is new; None without TLS.
+    """
+
+    name: str
+    adopt: Callable[[], None]
+    certificates: str | None = None
 
 
 class Listener:
@@ -72,7 +85,7 @@ class Listener:
     async def ended(self) -> None:
         """Wait, after `stop_accepting`, until no connection is being accepted any more."""
 
-    def prepare(self, settings: ListenerSettings) -> Callable[[], None]:
+    def prepare(self, settings: ListenerSettings) -> PreparedListener:
         """Return what puts `settings`, which may have another `tls`, into force.
 
         They count for connections whose handshake begins afterwards. Raise TlsError if a file of
@@ -82,7 +95,7 @@ class Listener:
         def adopt() -> None:
             self.settings = settings
 
-        return adopt
+        return PreparedListener(settings.name, adopt)
 
     def watch_tls(self) -> None:
         """Use changed certificates, and report those that are about to end."""
@@ -145,7 +158,7 @@ class Listeners:
         loop = asyncio.get_running_loop()
         self._tls_watch = loop.call_later(TLS_WATCH_S, self._look_after_tls)
 
-    def prepare(self, settings: Sequence[ListenerSettings]) -> list[Callable[[], None]]:
+    def prepare(self, settings: Sequence[ListenerSettings]) -> list[PreparedListener]:
         """Return what puts the settings of each listener, in their order, into force.
 
         Raise TlsError if a file of one cannot be used.

@@ -279,6 +279,9 @@ class Login(Authenticator):
             return None
         return self.identity_of(identity.user, identity.mechanism)
 
+    def is_disabled(self, user: str) -> bool:
+        return self.users.is_disabled(user)
+
     async def identify(self, user: str, password: str, entrance: Entrance) -> Identity | None:
         """Return the identity of `user`. Raise TooManyLogins if its password is not checked now."""
         source = source_of(entrance.host)

@@ -165,9 +165,12 @@ class LoginExchange(Exchange):
         peer.authenticated(identity)
 
     def failed(self, peer: Peer, user: str, reason: str) -> None:
-        """Refuse the client, and count the failure."""
+        """Refuse the client, and count the failure.
+
+        `reason` is for operators, who also hear that `user` is disabled; the client does not.
+        """
         self.count_failure(user)
-        peer.rejected(reason)
+        peer.rejected(f"user {user!r} is disabled" if self.login.is_disabled(user) else reason)
 
     def count_failure(self, user: str) -> None:
         """Count a failed login under the name `user`."""

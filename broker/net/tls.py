@@ -46,6 +46,14 @@ class Published:
     dated: tuple[DatedFile, ...]
     since_s: float
 
+    def facts(self) -> list[str]:
+        """Return the file, end and fingerprint of each certificate, for people."""
+        return [
+            f"{each.path}, ends {each.end()}, SHA-256 {each.sha256}"
+            for each in self.dated
+            if each.sha256
+        ]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
@@ -115,11 +123,25 @@ class TlsContexts:
         digest = files.digest()
         return Prepared(files=files, digest=digest, published=self._built(settings, files))
 
+    def difference(self, new: Prepared) -> str:
+        """Return what is new in `new`, with the file, end and fingerprint of each certificate."""
+        facts = "; ".join(new.published.facts())
+        if new.published.facts() != self._published.facts():
+            return f"new certificate: {facts}"
+        if self._differs(new):
+            return f"other files or settings, the certificate is the same: {facts}"
+        return f"unchanged: {facts}"
+
+    def facts(self) -> str:
+        """Return the file, end and fingerprint of each certificate in force, for people."""
+        return "; ".join(self._published.facts())
+
+    def _differs(self, new: Prepared) -> bool:
+        return new.digest != self._digest or new.published.settings != self._published.settings
+
     def adopt(self, new: Prepared) -> bool:
         """Use new contexts for new connections. Return whether files or settings have changed."""
-        is_changed = (
-            new.digest != self._digest or new.published.settings != self._published.settings
-        )
+        is_changed = self._differs(new)
         self._files, self._digest, self._published = new.files, new.digest, new.published
         # another front has no sessions: those of a client whose authority was removed end here
         self._front = self._new_front(new.published.settings)

@@ -73,7 +73,9 @@ class TlsFile:
 
     def dated_certificate(self) -> DatedFile:
         """Return the end of the first certificate, which is the server's own."""
-        return self._dated("the certificate", self._ends(certificate_end_s, CERTIFICATE)[0])
+        end_s = self._ends(certificate_end_s, CERTIFICATE)[0]
+        sha256 = fingerprint(self.blocks(CERTIFICATE)[0])
+        return self._dated("the certificate", end_s, sha256=sha256)
 
     def dated_crls(self) -> DatedFile | None:
         """Return the first end among the revocation lists of the file, None if they have none."""
@@ -87,8 +89,13 @@ class TlsFile:
         except ValueError as error:
             raise self.error(f"a {label} in it is damaged ({error}): replace the file") from None
 
-    def _dated(self, content: str, end_s: float) -> DatedFile:
-        return DatedFile(key=self.key, path=self.path, content=content, end_s=end_s)
+    def _dated(self, content: str, end_s: float, *, sha256: str = "") -> DatedFile:
+        return DatedFile(key=self.key, path=self.path, content=content, end_s=end_s, sha256=sha256)
+
+
+def fingerprint(der: bytes) -> str:
+    """Return the SHA-256 of a certificate, written as `openssl x509 -fingerprint` writes it."""
+    return hashlib.sha256(der).digest().hex(":").upper()
 
 
 class KeyPair:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from broker.links.container import Container
 from broker.listener_settings import ListenerSettings
 from broker.net.acceptor import Acceptor
-from broker.net.listener import BACKLOG, Listener
+from broker.net.listener import BACKLOG, Listener, PreparedListener
 from broker.net.socket_protocol import SocketProtocol
 from broker.net.watched_tls import WatchedTls
 from broker.tls_settings import TlsSettings
@@ -46,16 +47,16 @@ class TlsListener(Listener):
         if self._acceptor is not None:
             await self._acceptor.ended()
 
-    def prepare(self, settings: ListenerSettings) -> Callable[[], None]:
+    def prepare(self, settings: ListenerSettings) -> PreparedListener:
         assert settings.tls is not None, "whether a listener has TLS does not change"
-        adopt_tls = self._tls.prepare(settings.tls)
-        adopt_others = super().prepare(settings)
+        tls = self._tls.prepare(settings.tls)
+        others = super().prepare(settings)
 
         def adopt() -> None:
-            adopt_tls()
-            adopt_others()
+            tls.adopt()
+            others.adopt()
 
-        return adopt
+        return replace(tls, adopt=adopt)
 
     def watch_tls(self) -> None:
         self._tls.watch()

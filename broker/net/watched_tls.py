@@ -11,6 +11,7 @@ from broker.links.container import Container
 from broker.log_events import CERTIFICATE_ENDS, CERTIFICATES_REFUSED, CERTIFICATES_USED
 from broker.net.acceptor import Acceptor
 from broker.net.handshake_log import HandshakeLog
+from broker.net.listener import PreparedListener
 from broker.net.tls import TlsContexts
 from broker.tls_settings import TlsSettings
 
@@ -36,24 +37,31 @@ class WatchedTls:
             took=self._container.stats.measured.handshake_us,
         )
 
-    def prepare(self, tls: TlsSettings) -> Callable[[], None]:
+    def prepare(self, tls: TlsSettings) -> PreparedListener:
         """Return what puts `tls` into force. Raise TlsError if a file of it cannot be used."""
         prepared = self.contexts.prepared(tls)
 
         def adopt() -> None:
             if self.contexts.adopt(prepared):
-                self._record(None)
+                self._tell_used()
 
-        return adopt
+        return PreparedListener(self._name, adopt, self.contexts.difference(prepared))
+
+    def _tell_used(self) -> None:
+        """Report that new files are in use, with the facts of the certificates."""
+        self._record(None)
+        text = f"listener {self._name}: new certificates are in use: {self.contexts.facts()}"
+        self._container.watcher.noticed(CERTIFICATES_USED.notice(text))
 
     def _record(self, refusal: str | None) -> None:
         """Record in the audit that certificates were replaced, or why they were not."""
+        facts = {"certificates": self.contexts.facts()}
         self._container.audit.record(
             AuditEvent(
                 action="tls.reloaded" if refusal is None else "tls.failed",
                 resource=f"connection:{self._name}",
                 result=DONE if refusal is None else FAILED,
-                after=None if refusal is None else {"reason": refusal},
+                after=facts if refusal is None else {"reason": refusal},
             )
         )
 
@@ -62,12 +70,10 @@ class WatchedTls:
         watcher = self._container.watcher
         if self.contexts.changed():
             refusal = self.contexts.reload()
-            self._record(refusal)
             if refusal is None:
-                watcher.noticed(
-                    CERTIFICATES_USED.notice(f"listener {self._name}: new certificates are in use")
-                )
+                self._tell_used()
             else:
+                self._record(refusal)
                 watcher.noticed(
                     CERTIFICATES_REFUSED.notice(f"the former certificates stay in use: {refusal}")
                 )

@@ -144,6 +144,10 @@ class Users:
         account = self._known(name)
         return account is not None and account.enabled
 
+    def is_disabled(self, name: str) -> bool:
+        """Return whether there is a user `name` that may not log in, whatever it proves."""
+        return self.is_known(name) and not self.is_enabled(name)
+
     def roles_of(self, name: str) -> frozenset[str]:
         """Return the roles of the user `name`; none if it is unknown or disabled."""
         if name == self.first:

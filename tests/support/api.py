@@ -12,7 +12,7 @@ from typing import Any
 from broker.audit.record import Actor
 from broker.http.server import HttpServer
 from broker.http_settings import HttpSettings
-from broker.management.configuration import ConfigurationSource, WrongSettings
+from broker.management.configuration import ConfigurationSource, ReloadEffects, WrongSettings
 from broker.management.management import Management
 from broker.management.users import LoginRules
 from broker.security.identity import ADMIN
@@ -51,8 +51,9 @@ class FixedSettings(ConfigurationSource):
             raise WrongSettings(f"no level {level}")
         self.level = level
 
-    def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:  # noqa: ARG002
-        return {"credit": "unchanged" if dry_run else "applied"}
+    def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> ReloadEffects:  # noqa: ARG002
+        effects = {"credit": "unchanged" if dry_run else "applied"}
+        return ReloadEffects(effects, {"secure": "unchanged: server.pem"})
 
 
 class RecordsInFolder(RecordingAudit):

@@ -264,7 +264,8 @@ async def test_a_level_of_the_log_lasts_until_the_next_reload(
     assert told["value"] == {"format": "console", "level": "warning"}
     with pytest.raises(WrongSettings, match="no level loud; there are debug, info"):
         source.set_log_level("loud")
-    assert source.reload(dry_run=False, actor=BROKER, request_id=None)["log"] == "unchanged"
+    done = source.reload(dry_run=False, actor=BROKER, request_id=None)
+    assert (done.settings["log"], done.certificates) == ("unchanged", {})
     assert source.values()["log"]["origin"] == "default"
     structlog.get_logger("broker").info("written")
     told_lines = capsys.readouterr().err

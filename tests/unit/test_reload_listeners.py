@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -15,7 +17,7 @@ from broker.app import App
 from broker.audit.record import BROKER
 from broker.log_lines import configure_logging
 from broker.management.configuration import APPLIED, NEEDS_RESTART, UNCHANGED, WrongSettings
-from broker.reload import Reloaded, Reloading, apply, plan, reload
+from broker.reload import Reloading, apply, plan, reload
 from broker.security.users import Users
 from broker.settings import MEMORY, Settings, SettingsError, given_settings
 from tests.support.certificates import Authority
@@ -94,12 +96,37 @@ async def test_a_certificate_of_another_file_is_used(site: Site, app: App) -> No
     other = site.authority.issue("localhost")
     certificate, key = other.write(site.folder, "other")
     wanted = site.settings({"certificate": certificate, "key": key})
-    assert plan(app, wanted).result == Reloaded(["tls"], []), "a dry run"
+    assert plan(app, wanted).result.applied == ["tls"], "a dry run"
     before = await shown_by(app, site.authority.client())
     assert before.getpeercert(binary_form=True) != other.der
-    assert apply(app, wanted) == Reloaded(["tls"], [])
+    assert apply(app, wanted).applied == ["tls"]
     after = await shown_by(app, site.authority.client())
     assert after.getpeercert(binary_form=True) == other.der
+
+
+async def test_a_reload_tells_which_certificate_is_new(
+    site: Site, app: App, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reloading = Reloading(app, site.settings)
+
+    def told(*, dry_run: bool = False) -> str:
+        effects = reloading.reload(dry_run=dry_run, actor=BROKER, request_id=None)
+        assert list(effects.certificates) == ["secure"], "a listener without TLS has none"
+        return effects.certificates["secure"]
+
+    first = told()
+    assert re.fullmatch(r"unchanged: .*server\.pem, ends .* UTC, SHA-256 [0-9A-F:]{95}", first)
+    renewed = site.authority.issue("localhost")
+    renewed.write(site.folder, "server")
+    sha256 = hashlib.sha256(renewed.der).digest().hex(":").upper()
+    for dry_run in (True, False):
+        assert told(dry_run=dry_run).startswith("new certificate: ")
+    assert told().startswith("unchanged: ")
+    assert told().endswith(sha256)
+    Authority().write(site.folder)
+    assert told().startswith("other files or settings, the certificate is the same: ")
+    used = [line for line in capsys.readouterr().err.splitlines() if "TLS-001" in line]
+    assert [sha256 in line for line in used] == [True, True], "a dry run logs nothing"
 
 
 async def test_a_table_of_the_listener_takes_the_place_of_the_common_one(
@@ -110,17 +137,17 @@ async def test_a_table_of_the_listener_takes_the_place_of_the_common_one(
     old = site.authority.client()
     old.maximum_version = ssl.TLSVersion.TLSv1_2
     assert (await shown_by(app, old)).version() == "TLSv1.2"
-    assert apply(app, site.settings(listener=[listener])) == Reloaded(["listener"], [])
+    assert apply(app, site.settings(listener=[listener])).applied == ["listener"]
     with pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
         await shown_by(app, old)
-    assert apply(app, site.settings()) == Reloaded(["listener"], [])
+    assert apply(app, site.settings()).applied == ["listener"]
     assert (await shown_by(app, old)).version() == "TLSv1.2"
 
 
 async def test_certificates_of_clients_name_users_after_a_reload(site: Site, app: App) -> None:
     ada = site.authority.client(site.authority.issue("ada.example"))
     assert await outcome(app, ada, "EXTERNAL", b"") == SASL_AUTH
-    assert apply(app, site.settings({"user_from": "san:dns"})) == Reloaded(["tls"], [])
+    assert apply(app, site.settings({"user_from": "san:dns"})).applied == ["tls"]
     assert await outcome(app, ada, "EXTERNAL", b"") == SASL_OK
     none = {"client_certificates": "no", "client_ca": None}
     apply(app, site.settings(none))
@@ -132,7 +159,7 @@ async def test_tokens_are_judged_by_the_new_table(site: Site, app: App) -> None:
     response = f"\0ada-by-token\0{named}".encode()
     assert await outcome(app, site.authority.client(), "PLAIN", response) == SASL_AUTH
     changed = oauth(site.folder, site.issuer, audience="web").model_dump()
-    assert apply(app, site.settings(oauth=changed)) == Reloaded(["oauth"], [])
+    assert apply(app, site.settings(oauth=changed)).applied == ["oauth"]
     assert await outcome(app, site.authority.client(), "PLAIN", response) == SASL_OK
 
 

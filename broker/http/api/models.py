@@ -372,10 +372,14 @@ class AllSettings(BaseModel):
 
 
 class ReloadRecord(BaseModel):
-    """The effect of a reload on each setting: applied, unchanged, or needs restart."""
+    """The effect of a reload on each setting: applied, unchanged, or needs restart.
+
+    `certificates` tells the certificates of each listener with TLS, and what is new.
+    """
 
     dry_run: bool
     settings: dict[str, str]
+    certificates: dict[str, str]
 
 
 class BoundsRecord(BaseModel):

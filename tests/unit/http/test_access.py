@@ -151,6 +151,30 @@ async def test_a_login_is_recorded_with_its_user_and_mechanism(
     assert (event.action, event.actor.user, event.after["mechanism"]) == expected
 
 
+@pytest.mark.requirement("SEC-08")
+async def test_the_audit_says_that_a_user_is_disabled_and_the_client_hears_nothing_of_it(
+    tmp_path: Path,
+) -> None:
+    users = Users(tmp_path / "users")
+    users.add("owner", "sesame", roles=["admin"])
+    container = Broker(authenticator=Login(users, anonymous=False)).container
+    container.audit = audit = RecordingAudit()
+    access = Access(container, is_local=True)
+    told = []
+    for is_disabled in (False, True):
+        users.set_enabled("owner", enabled=not is_disabled)
+        password = "sesame" if is_disabled else "wrong"
+        with pytest.raises(Refused) as refused:
+            await access.check(basic("owner", password)["Authorization"], "localhost", HERE)
+        told.append(str(refused.value))
+    assert told[0] == told[1]
+    facts = {"mechanism": "Basic", "listener": HTTP}
+    assert [event.after for event in audit.events] == [
+        facts,
+        {**facts, "reason": "user 'owner' is disabled"},
+    ]
+
+
 CLEAR = 'set http.tls = true, or plain = "always"'
 
 ENTRANCES = [

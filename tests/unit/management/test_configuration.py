@@ -5,7 +5,12 @@ from collections.abc import Mapping
 import pytest
 
 from broker.audit.record import Actor
-from broker.management.configuration import Configuration, ConfigurationSource, WrongSettings
+from broker.management.configuration import (
+    Configuration,
+    ConfigurationSource,
+    ReloadEffects,
+    WrongSettings,
+)
 from broker.management.entity import Caller
 from broker.management.later import Later
 from broker.management.request import CONFLICT, Refused, Request
@@ -35,11 +40,11 @@ class Settings(ConfigurationSource):
             raise WrongSettings(self.problem)
         self.level = level
 
-    def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> Mapping[str, str]:
+    def reload(self, *, dry_run: bool, actor: Actor, request_id: str | None) -> ReloadEffects:
         if self.problem:
             raise WrongSettings(self.problem)
         self.asked.append((dry_run, actor.user, request_id))
-        return {"credit": "applied"}
+        return ReloadEffects({"credit": "applied"}, {"secure": "new certificate: server.pem"})
 
 
 def caller() -> Caller:
@@ -64,7 +69,11 @@ async def answered(source: ConfigurationSource | None, **arguments: object) -> R
 async def test_a_reload_says_what_it_has_done(dry_run: bool) -> None:
     source = Settings()
     response = await answered(source, dry_run=dry_run)
-    assert response.body == {"dry_run": dry_run, "settings": {"credit": "applied"}}
+    assert response.body == {
+        "dry_run": dry_run,
+        "settings": {"credit": "applied"},
+        "certificates": {"secure": "new certificate: server.pem"},
+    }
     assert source.asked == [(dry_run, "ada", "3-1")]
 
 

@@ -23,6 +23,7 @@ from broker.security.scram_verifier import ScramHash
 from broker.security.throttle import FAILURES_PER_MINUTE
 from broker.security.users import Users
 from broker.settings import MEMORY, SettingsError, given_settings
+from tests.support.broker import RecordingWatcher
 from tests.support.scram_client import FormulaClient
 from tests.support.socket_client import SocketClient
 
@@ -96,6 +97,26 @@ async def test_wrong_credentials_get_the_frames_that_right_ones_get(
         assert await outcome(client) == SASL_AUTH
         assert await client.eof()
     assert app.stats.authentication_failures == 1
+
+
+@pytest.mark.requirement("SEC-08")
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+@pytest.mark.parametrize("password", ["engine", "tulip"])
+async def test_the_log_says_that_a_user_is_disabled_and_the_client_hears_nothing_of_it(
+    app: App, mechanism: str, password: str
+) -> None:
+    assert app.login is not None
+    app.login.users.set_enabled("ada", enabled=False)
+    app.container.watcher = watcher = RecordingWatcher()
+    async with SocketClient(app.port) as client:
+        if mechanism == "PLAIN":
+            await begin(client, mechanism, f"\0ada\0{password}".encode())
+        else:
+            formulas = FormulaClient(ScramHash.SHA_256, "ada", password)
+            await begin(client, mechanism, formulas.first())
+            client.respond(formulas.final(await challenged(client)))
+        assert await outcome(client) == SASL_AUTH, "as with a wrong password"
+    assert watcher.events[0] == "refused : user 'ada' is disabled"
 
 
 async def test_a_client_may_send_its_first_message_after_an_empty_challenge(app: App) -> None:

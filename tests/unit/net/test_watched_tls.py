@@ -24,7 +24,7 @@ def test_the_operator_hears_of_each_change_once(tmp_path: Path) -> None:
         (lambda: None, []),
         (
             lambda: authority.issue("localhost").write(tmp_path, "server"),
-            ["noticed listener secure: new certificates are in use"],
+            ["noticed listener secure: new certificates are in use: "],
         ),
         (
             lambda: certificate.write_text("nothing"),
