@@ -69,6 +69,8 @@ class AmqpRequests(Requests):
     def connection_has_ended(self) -> bool:
         try:
             self.ask("READ", "broker", "broker")
+        except RefusalError:  # the user may drain the broker, and not view its metrics
+            return False
         except ConnectionException:
             return True
         return False

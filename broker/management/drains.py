@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +12,7 @@ from broker.management.entity import Caller, Entity, EntityRecord, Operation, at
 from broker.management.page import read_page
 from broker.management.request import CONFLICT, Refused, Request
 from broker.management.response import ACCEPTED, Response
+from broker.process_identity import process_identity
 
 DRAIN: Final = "drain"
 
@@ -48,7 +50,8 @@ class DrainEntity(Entity):
     def _drain(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Begin to drain the broker, which then stops; or announce that, with `announce_only`.
 
-        The response has the times of the drain: `announce_ms` and `timeout_ms`.
+        The response has the times of the drain, `announce_ms` and `timeout_ms`, and `process`, by
+        which a program on the same machine can wait for the end of the broker.
         """
         request.only("announce_only")
         drain = self._container.drain
@@ -56,8 +59,12 @@ class DrainEntity(Entity):
         if owner is None:
             raise Refused(CONFLICT, "this broker is part of a program, which stops it: not drained")
         drain.begin(owner, announce_only=request.flag("announce_only"))
-        times = {"announce_ms": int(owner.announce_ms()), "timeout_ms": int(owner.finish_ms())}
-        return Response(status=ACCEPTED, description="Accepted", body=times)
+        body = {
+            "announce_ms": int(owner.announce_ms()),
+            "timeout_ms": int(owner.finish_ms()),
+            "process": process_identity(os.getpid()),
+        }
+        return Response(status=ACCEPTED, description="Accepted", body=body)
 
     def _record(self) -> DrainRecord:
         container = self._container

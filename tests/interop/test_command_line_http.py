@@ -134,6 +134,8 @@ def test_a_drain_is_awaited_over_http(tmp_path: Path) -> None:
     process = BrokerProcess(tmp_path, settings=SETTINGS)
     done = Client(process.http_url).run("drain", "--wait")
     assert done.returncode == 0, done.stderr
+    pid = f"{process.pid}".encode()
+    assert done.stdout == b"the broker has stopped: its process " + pid + b" has ended\n"
     assert process.wait() == 0
 
 

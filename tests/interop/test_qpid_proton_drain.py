@@ -166,7 +166,8 @@ def test_the_command_announces_then_drains_and_waits(folder: Path) -> None:
     broker.terminate()
     assert broker.wait() == 0
     again = started(folder, on_sigterm=False, announce_ms=1)
-    Client(again.url).prints("drain", "--wait")
+    told = Client(again.url).prints("drain", "--wait").decode()
+    assert told == f"the broker has stopped: its process {again.pid} has ended\n"
     assert again.wait() == 0
     assert re.search(r"broker stopped .*reason=\S*drained", plain(again.log.read_text()))
 

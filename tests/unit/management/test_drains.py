@@ -1,5 +1,7 @@
 """The type `broker` of management: the state of the broker, and its drain."""
 
+import os
+
 import pytest
 
 from broker.links.drain import DrainOwner
@@ -9,6 +11,7 @@ from broker.management.entity import Caller
 from broker.management.later import Later, Told
 from broker.management.request import Refused, Request
 from broker.management.response import ACCEPTED, Response
+from broker.process_identity import process_identity
 from broker.security.access import AccessRules
 from broker.security.identity import ADMIN, Identity
 from tests.support.broker import Broker, entrance
@@ -77,7 +80,8 @@ def test_a_drain_begins_after_the_response(arguments: dict[str, object], later: 
     broker.container.drain.owner = Owner()
     response = asked(broker, "DRAIN", **arguments)
     assert response.status == ACCEPTED
-    assert response.body == {"announce_ms": 7, "timeout_ms": 9}
+    process = process_identity(os.getpid())
+    assert response.body == {"announce_ms": 7, "timeout_ms": 9, "process": process}
     assert not broker.container.drain.keeps_clients_out()
     for _ in range(4):
         broker.advance(10)
