@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from broker.setting_types import Number
+from broker.setting_types import FilePath, Number
 from broker.tls_settings import PemFile
 
 BRIDGES_MAX: Final = 64
@@ -74,7 +73,7 @@ class BridgeSettings(BaseModel):
     source: Annotated[str, Field(alias="from", min_length=1, max_length=1024)]
     to: Annotated[str, Field(min_length=1, max_length=1024)]
     url: Annotated[str, AfterValidator(_url)]
-    credentials_file: Path | None = None
+    credentials_file: FilePath | None = None
     tls: BridgeTlsSettings | None = None
     batch: Annotated[Number, Field(ge=1, le=BATCH_MAX)] = 1000
     selector: Annotated[str, Field(max_length=4096)] = ""

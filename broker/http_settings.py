@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from broker.setting_types import UINT_MAX, Number
+from broker.setting_types import UINT_MAX, FilePath, Number
 
 
 class HttpSettings(BaseModel):
@@ -21,7 +20,7 @@ class HttpSettings(BaseModel):
     api: bool = True
     arrow: bool = True
     console: bool | None = None
-    audit_report: Path | None = None
+    audit_report: FilePath | None = None
     jms: bool = False
     metrics: bool = True
     streams_max: Annotated[Number, Field(ge=1, le=10_000)] = 64

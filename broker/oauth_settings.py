@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from broker.setting_types import Number
+from broker.setting_types import FilePath, Number
 
 HTTPS: Final = "https://"
 
@@ -64,7 +63,7 @@ class OauthSettings(BaseModel):
     issuer: Annotated[str, Field(min_length=1, max_length=2048)]
     audience: Annotated[str, Field(min_length=1, max_length=2048)]
     jwks: Annotated[str, AfterValidator(_jwks)]
-    jwks_ca: Path | None = None
+    jwks_ca: FilePath | None = None
     algorithms: Annotated[tuple[Algorithm, ...], Field(min_length=1)] = ALGORITHMS
     user_claim: Annotated[tuple[Claim, ...], Field(min_length=1, max_length=8)] = (
         "preferred_username",

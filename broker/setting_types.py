@@ -1,7 +1,8 @@
-"""Types of settings: numbers with their limits, and the URL of a store."""
+"""Types of settings: numbers with their limits, the paths of files, and the URL of a store."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
@@ -41,6 +42,15 @@ def _store(value: str) -> str:
     return value
 
 
+def _file(value: Path) -> Path:
+    """Raise ValueError for an empty path, which would be the current folder."""
+    if value == Path():
+        raise ValueError(
+            "Input should be the path of a file: leave the setting out for its default"
+        )
+    return value
+
+
 def _ballast(value: int) -> int:
     """Raise ValueError for a ballast that is too small for any commit; 0 is none."""
     if 0 < value < BALLAST_MIN:
@@ -48,6 +58,7 @@ def _ballast(value: int) -> int:
     return value
 
 
+FilePath = Annotated[Path, AfterValidator(_file)]
 Number = Annotated[int, BeforeValidator(_no_flag)]
 Uint = Annotated[Number, Field(ge=0, le=UINT_MAX)]
 Factor = Annotated[float, BeforeValidator(_no_flag), Field(ge=1, le=100)]

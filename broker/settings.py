@@ -42,7 +42,7 @@ from broker.oauth_settings import OauthSettings
 from broker.setting_types import MEMORY as MEMORY  # for those that have the settings
 from broker.setting_types import POSTGRESQL as POSTGRESQL
 from broker.setting_types import SQLITE as SQLITE
-from broker.setting_types import UINT_MAX, Ballast, Count, Number, StoreUrl, Uint
+from broker.setting_types import UINT_MAX, Ballast, Count, FilePath, Number, StoreUrl, Uint
 from broker.settings_errors import (
     ENVIRONMENT_PREFIX,
     FILE_SUFFIX,
@@ -113,18 +113,18 @@ class Settings(GeneralAddressSettings):
     memory_max: Annotated[Number, Field(ge=LEAST, le=2**53)] | None = None
 
     # logins
-    users_file: Path = Path("jms-broker.users")
+    users_file: FilePath = Path("jms-broker.users")
     allow_anonymous: bool | None = None
     plain: Literal["protected", "always"] = "protected"
     user: str | None = None
     password: SecretStr | None = None
-    password_file: Path | None = None
+    password_file: FilePath | None = None
 
     oauth: OauthSettings | None = None
     authenticator: Annotated[str, Field(min_length=1)] | None = None
 
     # rights and limits of users; None: the rules of the built-in roles
-    acl_file: Path | None = None
+    acl_file: FilePath | None = None
     ownership: Literal["adopt", "strict"] = ADOPT
 
     # how many may connect, and how many of them without a login

@@ -28,7 +28,7 @@ TLS_WATCH_S: Final = 30.0
 
 @dataclass(frozen=True)
 class PreparedListener:
-    """What a reload changes at one listener: a call of `adopt` puts it into force.
+    """The change of one listener by a reload: a call of `adopt` puts it into force.
 
     `certificates` tells the certificates that it has then, and what is new; None without TLS.
     """

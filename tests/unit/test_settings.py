@@ -123,6 +123,10 @@ WRONG_FILES = [
     pytest.param("port = true", ["port = True", "a number"], id="a flag for a number"),
     pytest.param('port = "many"', ["port = 'many'", "valid integer"], id="a word for a number"),
     pytest.param('bind = ""', ["bind = ''", "at least 1 character"], id="an empty address"),
+    pytest.param(
+        'users_file = ""', ["users_file = ''", "the path of a file: leave"], id="no users file"
+    ),
+    pytest.param('acl_file = ""', ["acl_file = ''", "the path of a file"], id="no rules file"),
     pytest.param('store = "postgresql://db"', ["names no database"], id="a server alone"),
     pytest.param(
         'store = "postgres://me:secret@db/jms"', ["://***@db/jms", "postgresql://"], id="a secret"
@@ -220,6 +224,9 @@ def test_the_prefix_of_variables_makes_none_of_them_likely(
 
 
 WRONG_VARIABLES = [
+    pytest.param(
+        "JMS_BROKER_USERS_FILE", "", ["JMS_BROKER_USERS_FILE: users_file", "a file"], id="empty"
+    ),
     pytest.param(
         "JMS_BROKER_PORT", "70000", ["JMS_BROKER_PORT: port = '70000'", "65535"], id="out of range"
     ),

@@ -32,6 +32,7 @@ from storage.sql.postgresql.heir import appoint
 from storage.sql.postgresql.leadership import PING_S, Candidate, Group, Witness
 from storage.sql.postgresql.lock import JOIN
 from storage.sql.postgresql.members import Wish, announce, forget, members
+from storage.sql.postgresql.namesakes import Namesakes
 from storage.sql.postgresql.postgres import AwayError
 from storage.sql.postgresql.session import Session, application_name
 from storage.sql.postgresql.warm import WarmSegments
@@ -97,6 +98,7 @@ class PostgresStore(SqlStore):
         self._closing = False
         self._heir = ""
         self._wish: Wish | None = None
+        self._namesakes = None if group is None else Namesakes(group, self._name)
 
     @property
     def name(self) -> str:
@@ -131,6 +133,8 @@ class PostgresStore(SqlStore):
                 async with self._turn:
                     await self._begin(session)
                     self._is_announced = await session.run(partial(announce, group=self._group))
+            except StoreError as refused:  # another member has its name
+                raise self._fail(refused) from None
             except postgres.FAILURES as error:
                 if not postgres.is_passing(error):
                     raise self._fail(error) from None
@@ -152,6 +156,8 @@ class PostgresStore(SqlStore):
         """Do a portion of a standby's work."""
         assert self._warm is not None
         assert self._wish is not None
+        assert self._namesakes is not None
+        self._namesakes.step(connection, steady_us())
         self._warm.step(connection)
         self._wish.step(connection, is_warm=self._warm.is_ready())
 
