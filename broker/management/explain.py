@@ -13,6 +13,7 @@ from broker.amqp.errors import NOT_FOUND, RESOURCE_LOCKED, LinkFault
 from broker.links.attach import KINDS, kind_of
 from broker.links.container import Container
 from broker.links.refusal import as_link_fault
+from broker.links.subscriber import check_name
 from broker.management.entity import Caller, Operation
 from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.management.response import Response
@@ -22,7 +23,8 @@ from broker.routing.addresses.address import Address
 from broker.routing.addresses.identity import identity_of
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import NoSuchNode, RoutingError
-from broker.routing.queues.node import TOPIC
+from broker.routing.queues.node import TOPIC, Node
+from broker.routing.queues.queue import Queue
 from broker.routing.selector import parse_selector
 from broker.routing.topics.subscription import (
     REFUSALS,
@@ -54,9 +56,9 @@ class Explanations:
     def _explain(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Explain an attach: without a source if `lookup` is set, else with source `address`.
 
-        The response has `row` (such as SUB-05), `verdict`, `subscription`, `node` (which one, and
-        whether it would be created), and `refusal` with `description`, null if the attach would be
-        accepted.
+        The response has `verdict`, `node` (which one, and whether it would be created), and
+        `refusal` with `description`, null if the attach would be accepted. Of a topic it has `row`
+        (such as SUB-05) and `subscription`, which are null for a queue.
         """
         request.only(*KNOWN)
         told: dict[str, object] = dict.fromkeys(
@@ -87,6 +89,8 @@ class Explanations:
             told["kind"] = address.kind
         if lookup or address.kind == TOPIC:
             self._judge(request, facts, address, told=told)
+        else:
+            self._consume(request, address, told=told)
         if not lookup and told["refusal"] is None:
             told["node"] = self._place(address)
 
@@ -136,6 +140,19 @@ class Explanations:
         elif verdict is AttachVerdict.MISSING:
             _refuse(told, LinkFault(NOT_FOUND, verdict.value))
 
+    def _consume(self, request: Request, address: Address, *, told: dict[str, object]) -> None:
+        """Record in `told` what a consumer of a queue would meet.
+
+        Raise HeldExclusively if the link has the name of another one, NoSuchNode if there is no
+        such queue and none may be created.
+        """
+        self._spec(request, request.text("container_id", ""), address)  # a wrong selector refuses
+        container_id, name = request.text("container_id", ""), request.text("link_name", "")
+        check_name(self._container.holder(container_id, name))
+        self._place(address)
+        node = self._container.router.find(address)
+        told["verdict"] = _queue_verdict(node)
+
     def _place(self, address: Address) -> str:
         """Describe the node: it exists, it would be created, or it is a pattern of topics.
 
@@ -164,6 +181,21 @@ class Explanations:
         excluded = container_id if request.flag("no_local") else ""
         wanted = ConsumerFilter(selector, excluded) if selector is not None or excluded else None
         return SubscriptionSpec(address, wanted)
+
+
+def _queue_verdict(node: Node | None) -> str:
+    """Return what a consumer of a queue meets there; `node` is None if there is no queue yet."""
+    if not isinstance(node, Queue):
+        return "create the queue, and consume from it"
+    if node.is_exclusive:
+        return f"consume from the queue there is, on connection {node.owner}; others are refused"
+    consumers = node.consumers
+    others = len(consumers.attached)
+    if others and consumers.exclusivity is not None and consumers.exclusivity.in_force:
+        return "stand by: another consumer is served alone"
+    if others:
+        return f"consume from the queue there is, in turn with other consumers: {others}"
+    return "consume from the queue there is, as its only consumer"
 
 
 def _refuse(told: dict[str, object], fault: LinkFault) -> None:

@@ -65,6 +65,20 @@ TOLD = [
         "the topic u, which is created",
         id="another topic: it begins anew",
     ),
+    pytest.param(
+        {"address": "q", "selector": "a ="},
+        None,
+        "amqp:invalid-field",
+        None,
+        id="a queue: selector",
+    ),
+    pytest.param(
+        {"address": "q", "link_name": "sub"},
+        None,
+        "amqp:resource-locked",
+        None,
+        id="a queue: the link name of a subscription",
+    ),
     pytest.param({"lookup": True, "link_name": "away"}, "SUB-09", None, None, id="a lookup"),
     pytest.param(
         {"lookup": True, "link_name": "sub"},
@@ -145,3 +159,20 @@ WRONG = [
 def test_what_cannot_be_asked(broker: Broker, body: dict[str, object], told: str) -> None:
     reply = Manager(broker).ask_raw(request("EXPLAIN", "attach", body=body))
     assert (reply.status, told in reply.description) == (400, True), reply.description
+
+
+def test_the_verdict_on_a_queue_tells_of_other_consumers() -> None:
+    broker = Broker(patterns=[("alone", AddressPolicy(exclusive=True))])
+    manager = Manager(broker)
+
+    def verdict(address: str) -> object:
+        reply = manager.ask_raw(request("EXPLAIN", "attach", body={"address": address}))
+        return reply.map["verdict"]
+
+    assert verdict("new") == "create the queue, and consume from it"
+    for name in ("shared", "alone"):
+        broker.fill(name)
+        assert verdict(name) == "consume from the queue there is, as its only consumer"
+        broker.session(name).attach(attach_receiver(source=Source(address=name)))
+    assert verdict("shared") == "consume from the queue there is, in turn with other consumers: 1"
+    assert verdict("alone") == "stand by: another consumer is served alone"
