@@ -25,7 +25,10 @@ queued = Commands(
 
 COLUMNS: Final = ("identity", "name", "priority", "size", "delivery_count", "subject")
 HELD_COLUMNS: Final = ("identity", "name", "state", "reason", *COLUMNS[2:])
-DEAD_LETTER_COLUMNS: Final = (*COLUMNS[:2], "source", "reason", *COLUMNS[2:])
+DEAD_LETTER_COLUMNS: Final = (
+    *(*COLUMNS[:2], "source", "reason", "former_delivery_count"),
+    *COLUMNS[2:],
+)
 SCHEDULED_COLUMNS: Final = ("identity", "name", "deliver_at", "priority", "size", "subject")
 PAGE: Final = 1000
 DONE: Final = {"move": "moved", "copy": "copied", "retry": "moved", "delete": "deleted"}

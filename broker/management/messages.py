@@ -80,7 +80,8 @@ class MessageRecord(EntityRecord):
     `state` is waiting, scheduled or held. Times are milliseconds since 1970, null if there is
     none. `reason` is why a held message is to be moved, or why a dead letter was moved (rejected,
     delivery-limit or expired), and `source` the address that a dead letter was sent to; both are
-    null for any other message.
+    null for any other message. `delivery_count` counts failed deliveries from this queue, and
+    `former_delivery_count` those of a dead letter before it was moved.
     """
 
     queue: str
@@ -91,6 +92,7 @@ class MessageRecord(EntityRecord):
     message_format: int
     size: int
     delivery_count: int
+    former_delivery_count: int | None
     expires_at: int | None
     deliver_at: int | None
     source: str | None
@@ -116,6 +118,7 @@ def record_of(entry: QueueEntry, state: str) -> MessageRecord:
         message_format=int(message.message_format),
         size=int(message.size),
         delivery_count=int(entry.delivery_count),
+        former_delivery_count=None if move is None else move.delivery_count,
         expires_at=int(message.expires_at_ms) if message.expires_at_ms != NEVER else None,
         deliver_at=int(message.deliver_at_ms) if state == SCHEDULED else None,
         source=None if move is None else move.source,

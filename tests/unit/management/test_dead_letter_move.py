@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.amqp.types import Symbol, Timestamp
+from broker.amqp.types import Symbol, Timestamp, UInt
 from broker.management.dead_letter_move import DeadLetterMove, move_of
 from broker.message import opaque_message
 from tests.support.frames import message
@@ -13,6 +13,7 @@ from tests.support.routing import new_message
 SOURCE = "x-opt-ORIG-ADDRESS"
 REASON = "x-opt-dead-letter-reason"
 TIME = "x-opt-dead-letter-time"
+COUNT = "x-opt-dead-letter-delivery-count"
 
 
 @pytest.mark.parametrize(
@@ -21,15 +22,15 @@ TIME = "x-opt-dead-letter-time"
         pytest.param(None, None, id="no annotations"),
         pytest.param({SOURCE: "orders"}, None, id="no reason: no dead letter"),
         pytest.param(
-            {SOURCE: "orders", REASON: Symbol("rejected"), TIME: Timestamp(7)},
-            DeadLetterMove("orders", "rejected", 7),
+            {SOURCE: "orders", REASON: Symbol("rejected"), TIME: Timestamp(7), COUNT: UInt(3)},
+            DeadLetterMove("orders", "rejected", 7, 3),
             id="a dead letter",
         ),
         pytest.param(
             {REASON: Symbol("expired")}, DeadLetterMove("", "expired", 0), id="only the reason"
         ),
         pytest.param(
-            {SOURCE: 5, REASON: "rejected", TIME: "now"},
+            {SOURCE: 5, REASON: "rejected", TIME: "now", COUNT: "3"},
             DeadLetterMove("", "rejected", 0),
             id="values of other types",
         ),
