@@ -311,6 +311,9 @@ DISK_AGAIN: Final = LogEvent("STO-007", "the disk of the store has room again")
 MANAGED: Final = LogEvent("MGT-001", "management change", level=INFO)
 USER_CHANGED: Final = LogEvent("MGT-002", "an administrator has changed a user")
 IMPORTED: Final = LogEvent("MGT-003", "an administrator has imported definitions")
+SECRETS_EXPORTED: Final = LogEvent(
+    "MGT-004", "an administrator has exported definitions with the verifiers of passwords"
+)
 SETTINGS_RELOADED: Final = LogEvent("CFG-001", "settings reloaded", level=INFO)
 RELOADED_CONNECTIONS: Final = LogEvent(
     "CFG-002", "these settings count for new connections and links", level=INFO

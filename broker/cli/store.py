@@ -53,14 +53,6 @@ LISTED_TOGETHER: Final = 500
 
 COLUMNS: Final = ("number", "queue", "found", "reason", "size")
 
-Place = Annotated[
-    str,
-    typer.Argument(
-        metavar="STORE",
-        help="sqlite:///PATH as `serve --store` has it, or the path.",
-        show_default=False,
-    ),
-]
 PlaceOrShard = Annotated[
     str | None,
     typer.Argument(
@@ -77,7 +69,23 @@ StoreOfShard = Annotated[
         show_default=False,
     ),
 ]
-Numbers = Annotated[list[int] | None, typer.Argument(help="Which, as listed.", show_default=False)]
+PlacesToSalvage = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[STORE] NEW",
+        help="The damaged store, as for `check`, unless --shard is given; and the new one: no such"
+        " file may be there.",
+        show_default=False,
+    ),
+]
+PlaceAndNumbers = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[STORE] [NUMBER]...",
+        help="The store, as for `check`, unless --shard is given; and which messages, as listed.",
+        show_default=False,
+    ),
+]
 All = Annotated[bool, typer.Option("--all", help="All that are quarantined.")]
 
 
@@ -103,6 +111,13 @@ def _place(place: str | None, shard: str | None) -> str:
         return place
     config = os.environ.get(CONFIG_VARIABLE)
     return settings_of_shard(Path(config) if config else None, shard).store
+
+
+def _place_and_more(words: list[str], shard: str | None) -> tuple[str, list[str]]:
+    """Return the store that is meant, and the words behind it: without a shard it is the first."""
+    if shard is not None:
+        return _place(None, shard), words
+    return _place(words[0] if words else None, None), words[1:]
 
 
 @store.command()
@@ -155,18 +170,19 @@ def _print_findings(database: Path, size: int, found: Findings) -> None:
 
 @store.command()
 def salvage(
-    place: Place,
-    target: Annotated[
-        str, typer.Argument(metavar="NEW", help="The new store; no such file may be there.")
-    ],
+    places: PlacesToSalvage,
+    shard: StoreOfShard = None,
     json: Json = False,
 ) -> None:
     """Copy what can be read of a damaged store into a new one. The old one is not changed."""
     from storage.sql.tools.offline import database_of
     from storage.sql.tools.salvage import salvage as save
 
+    place, behind = _place_and_more(places, shard)
+    if len(behind) != 1:
+        fail("name one new store, behind the damaged one", EXIT_USAGE)
     with told():
-        source, new = database_of(place), database_of(target)
+        source, new = database_of(place), database_of(behind[0])
         with progress("copied", None) as bar:
             saved = save(source, new, bar.advance)
     if json:
@@ -262,19 +278,35 @@ def list_quarantined(
 
 
 @quarantine.command()
-def restore(place: Place, numbers: Numbers = None, everything: All = False) -> None:
+def restore(
+    chosen: PlaceAndNumbers = None, shard: StoreOfShard = None, everything: All = False
+) -> None:
     """Accept quarantined messages as they are now: they are delivered after all."""
     from storage.sql.quarantine import restore as take_back
 
-    _each(place, numbers or [], take_back, everything=everything, done="restored")
+    place, numbers = _place_and_numbers(chosen or [], shard)
+    _each(place, numbers, take_back, everything=everything, done="restored")
 
 
 @quarantine.command()
-def drop(place: Place, numbers: Numbers = None, everything: All = False) -> None:
+def drop(
+    chosen: PlaceAndNumbers = None, shard: StoreOfShard = None, everything: All = False
+) -> None:
     """Delete quarantined messages."""
     from storage.sql.quarantine import drop as delete
 
-    _each(place, numbers or [], delete, everything=everything, done="dropped")
+    place, numbers = _place_and_numbers(chosen or [], shard)
+    _each(place, numbers, delete, everything=everything, done="dropped")
+
+
+def _place_and_numbers(words: list[str], shard: str | None) -> tuple[str, list[int]]:
+    """Return the store that is meant, and the numbers of messages behind it."""
+    place, behind = _place_and_more(words, shard)
+    wrong = next((each for each in behind if not each.isdecimal()), None)
+    if wrong is not None:
+        hint = "" if shard is None else ": --shard stands for the store"
+        fail(f"{wrong!r:.100} is no number of a message{hint}", EXIT_USAGE)
+    return place, [int(each) for each in behind]
 
 
 Change = Callable[["Connection", int], str]

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from broker.log_events import IMPORTED, Notice
+from broker.log_events import IMPORTED, SECRETS_EXPORTED, Notice
 from broker.management.definition import (
     RESULTS,
     DefinitionKind,
@@ -66,7 +66,7 @@ class Definitions(Entity):
     routine = ("EXPORT",)
 
     def __init__(self, kinds: Sequence[DefinitionKind], notices: list[Notice]) -> None:
-        """`notices` gets a line for the log about each import."""
+        """`notices` gets a line for the log about each import, and each export of secrets."""
         self._kinds: Final = {each.name: each for each in kinds}
         self._notices: Final = notices
 
@@ -106,7 +106,11 @@ class Definitions(Entity):
 
     def _export_secrets(self, request: Request, caller: Caller) -> Later:
         """Return a page like EXPORT with the verifiers of passwords; needs the right to edit."""
-        return self._page(request, self._kind(request, caller, EDIT), secrets=True)
+        kind = self._kind(request, caller, EDIT)
+        page = self._page(request, kind, secrets=True)
+        text = f"{_named(caller)} exported {kind.name} with the verifiers of passwords"
+        self._notices.append(SECRETS_EXPORTED.notice(text))
+        return page
 
     def _page(self, request: Request, kind: DefinitionKind, *, secrets: bool) -> Later:
         request.only("offset", "count")
@@ -156,5 +160,5 @@ class Definitions(Entity):
 
 
 def _named(caller: Caller) -> str:
-    """Return the client of an import, as the log names it."""
+    """Return the client of a request, as the log names it."""
     return f"{caller.identity.name()} at {caller.address}"

@@ -126,3 +126,49 @@ async def test_restoring_and_dropping(database: Path) -> None:
     assert (done.exit_code, done.stdout) == (0, "dropped 1\n")
     assert rows(database, "SELECT count(*) FROM quarantine") == [(0,)]
     assert rows(database, "SELECT length(facts) / 76 FROM segment") == [(4,)]
+
+
+@pytest.fixture
+def shard_of(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the database that of the shard `orders`."""
+    settings = database.with_name("broker.toml")
+    settings.write_text(
+        f'[[shard]]\nname = "orders"\nport = 1\nstore = "sqlite:///{database}"\n'
+        f'[[shard]]\nname = "other"\nport = 2\nstore = "sqlite:///{database}.other"\n'
+    )
+    monkeypatch.setenv("JMS_BROKER_CONFIG", str(settings))
+
+
+@pytest.mark.usefixtures("shard_of")
+async def test_the_store_of_a_shard(database: Path) -> None:
+    done = run("quarantine", "restore", "--shard", "orders", "4")
+    assert (done.exit_code, done.stdout) == (0, "restored 1\n")
+    done = run("quarantine", "drop", "--shard", "orders", "--all")
+    assert (done.exit_code, done.stdout) == (0, "dropped 1\n")
+    done = run("salvage", "--shard", "orders", database.with_name("new.db"))
+    assert done.exit_code == 0
+    assert f"everything is in {database.with_name('new.db')}" in done.stdout
+
+
+WRONG_PLACES = [
+    # arguments, what the error says
+    pytest.param(("salvage",), "Missing argument", id="nothing to salvage"),
+    pytest.param(("salvage", "old.db"), "name one new store", id="no new store"),
+    pytest.param(("salvage", "--shard", "orders", "a", "b"), "name one new store", id="two stores"),
+    pytest.param(("salvage", "--shard", "none", "new.db"), "orders", id="no such shard"),
+    pytest.param(("quarantine", "restore"), "name either a store", id="neither store nor shard"),
+    pytest.param(
+        ("quarantine", "drop", "--shard", "orders", "store.db", "4"),
+        "--shard stands for the store",
+        id="a store and a shard",
+    ),
+    pytest.param(("quarantine", "drop", "store.db", "x"), "'x' is no number", id="no number"),
+]
+
+
+@pytest.mark.usefixtures("shard_of")
+@pytest.mark.parametrize(("arguments", "told"), WRONG_PLACES)
+def test_a_wrong_place_is_refused(arguments: tuple[str, ...], told: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert told in done.stderr

@@ -176,3 +176,6 @@ async def test_the_audit_records_an_import_and_an_export_with_secrets(
     log = [*site.broker.watcher.events, *notice_texts(site.broker.router.notices)]
     assert not [each for each in log if "argon2" in each]
     assert [each for each in log if "imported queues: added 1" in each]
+    exports = [each for each in log if "exported" in each]
+    assert len(exports) == 1
+    assert "exported users with the verifiers of passwords" in exports[0]
