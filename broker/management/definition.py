@@ -63,10 +63,14 @@ class ImportTerms:
 
 
 class DefinitionKind(ABC):
-    """One kind of definitions. `part` is the part of management that its rights are about."""
+    """One kind of definitions. `part` is the part of management that its rights are about.
+
+    `has_secrets` is whether there is more to export with secrets than without.
+    """
 
     name: str
     part: str
+    has_secrets: bool = False
 
     @abstractmethod
     def page(self, offset: int, count: int, *, secrets: bool) -> tuple[Iterable[Definition], int]:

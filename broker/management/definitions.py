@@ -108,8 +108,9 @@ class Definitions(Entity):
         """Return a page like EXPORT with the verifiers of passwords; needs the right to edit."""
         kind = self._kind(request, caller, EDIT)
         page = self._page(request, kind, secrets=True)
-        text = f"{_named(caller)} exported {kind.name} with the verifiers of passwords"
-        self._notices.append(SECRETS_EXPORTED.notice(text))
+        if kind.has_secrets:
+            text = f"{_named(caller)} exported {kind.name} with the verifiers of passwords"
+            self._notices.append(SECRETS_EXPORTED.notice(text))
         return page
 
     def _page(self, request: Request, kind: DefinitionKind, *, secrets: bool) -> Later:

@@ -41,6 +41,7 @@ class UserDefinitions(DefinitionKind):
     """The users of the users file and of the store."""
 
     name = part = "users"
+    has_secrets = True
 
     def __init__(self, accounts: Callable[[], LoginRules]) -> None:
         """`accounts` returns the current users."""

@@ -163,10 +163,11 @@ async def test_the_audit_records_an_import_and_an_export_with_secrets(
     site.users.add("shop", "sesame")
     exported = await site.export("users", secrets=True)
     await site.export("users")
+    assert await site.export("queues", secrets=True) == [], "which have none"
     await site.bring("queues", [{"name": "made"}])
     await site.bring("users", [{**exported[0], "name": "copy"}], secrets=True)
     actions = [event.action for event in site.audit.events]
-    assert actions.count("definitions.export-secrets") == 1
+    assert actions.count("definitions.export-secrets") == 2
     assert actions.count("definitions.import") == 2
     assert "definitions.export" not in actions
     assert {"node.created", "user.added"} <= set(actions)
