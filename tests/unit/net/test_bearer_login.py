@@ -28,6 +28,7 @@ from broker.security.throttle import FAILURES_PER_MINUTE
 from broker.security.tokens import TokenClaims
 from broker.security.users import Users
 from broker.settings import MEMORY, given_settings
+from tests.support.broker import RecordingWatcher
 from tests.support.clock import SimulatedClock
 from tests.support.socket_client import SocketClient
 from tests.support.tokens import TokenIssuer, oauth
@@ -228,6 +229,16 @@ async def test_a_token_with_the_name_of_a_local_user(
     token = ISSUER.token(preferred_username="olga", roles=[])
     message = first_message(mechanism, token, "olga")
     assert await attempt(app, mechanism, message) == expected
+
+
+@pytest.mark.requirement("SEC-08")
+async def test_the_log_says_that_the_user_of_a_token_is_disabled(app: App, users: Users) -> None:
+    let_in_by(users, OAUTHBEARER)
+    users.set_enabled("olga", enabled=False)
+    app.container.watcher = watcher = RecordingWatcher()
+    message = first_message(OAUTHBEARER, ISSUER.token(preferred_username="olga", roles=[]))
+    assert await attempt(app, OAUTHBEARER, message) == SASL_AUTH
+    assert watcher.events[0] == "refused : the token is of user 'olga', who is disabled"
 
 
 async def test_a_local_user_has_the_roles_of_the_file(app: App, users: Users) -> None:
