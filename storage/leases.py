@@ -11,12 +11,41 @@ from mypy_extensions import i64
 
 
 @final
+class StoredTerminus:
+    """The source of a link, by container-id and name, whose unsettled deliveries a lease has.
+
+    `owner` is the user whose link it is. `expiry_policy` and `timeout_s` say how long the source
+    lasts (core 3.5.6). `default_outcome` is encoded, empty if the source names none.
+    """
+
+    def __init__(
+        self,
+        *,
+        container_id: str,
+        link: str,
+        owner: str,
+        address: str,
+        expiry_policy: str,
+        timeout_s: i64,
+        default_outcome: bytes,
+    ) -> None:
+        self.container_id: Final = container_id
+        self.link: Final = link
+        self.owner: Final = owner
+        self.address: Final = address
+        self.expiry_policy: Final = expiry_policy
+        self.timeout_s: Final[i64] = timeout_s
+        self.default_outcome: Final = default_outcome
+
+
+@final
 class StoredLease:
     """A lease. `queue` is the store's name of the queue or subscription with its messages.
 
     `batch_number` is that of the last acquired batch, all batches up to `settled` are settled; 0 is
     before the first. `fencing_token` was given to the client that opened the lease last.
-    `selector` is empty if there is none. `ttl_ms` 0 is no limit.
+    `selector` is empty if there is none. `ttl_ms` 0 is no limit. A lease that a `terminus` owns
+    uses none of these: it has the batches that are stored of it.
     """
 
     def __init__(
@@ -29,6 +58,7 @@ class StoredLease:
         ttl_ms: i64,
         batch_number: i64,
         settled: i64,
+        terminus: StoredTerminus | None = None,
     ) -> None:
         self.name: Final = name
         self.queue: Final = queue
@@ -37,6 +67,7 @@ class StoredLease:
         self.ttl_ms: Final[i64] = ttl_ms
         self.batch_number: Final[i64] = batch_number
         self.settled: Final[i64] = settled
+        self.terminus: Final = terminus
 
 
 @final

@@ -1,5 +1,7 @@
 """Leases in SQL: one row each, and one for each batch that is not settled, with packed columns.
 
+A lease that the source of a link owns has one more row, about that source.
+
 Numbers of messages ascend, mostly by one, so a batch of 10,000 takes some hundreds of bytes.
 """
 
@@ -9,14 +11,20 @@ import sys
 import zlib
 from array import array
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 from sqlalchemy.sql.expression import ClauseElement
 
-from storage.leases import LeaseChanges, StoredLease, StoredLeaseBatch, StoredLeases
+from storage.leases import (
+    LeaseChanges,
+    StoredLease,
+    StoredLeaseBatch,
+    StoredLeases,
+    StoredTerminus,
+)
 from storage.sql.statements import SET_MARK
-from storage.sql.tables import LEASE, LEASE_BATCH, MARK
+from storage.sql.tables import LEASE, LEASE_BATCH, LEASE_TERMINUS, MARK
 
 FENCING_TOKENS: Final = "generations"
 """Mark with the highest fencing token given: no token is reused, even if its lease is gone."""
@@ -41,12 +49,23 @@ DELETE_LEASE_BATCH: Final = delete(LEASE_BATCH).where(
 INSERT_LEASE_BATCH: Final = insert(LEASE_BATCH)
 """Parameters: lease, batch, members."""
 
+DELETE_TERMINUS: Final = delete(LEASE_TERMINUS).where(LEASE_TERMINUS.c.lease == bindparam("which"))
+"""Parameters: lease."""
+
+INSERT_TERMINUS: Final = insert(LEASE_TERMINUS)
+"""Parameters: the columns of LEASE_TERMINUS, in their order."""
+
 Statements = list[tuple[ClauseElement, Sequence[tuple[object, ...]]]]
 
 
 def statements_of(changes: LeaseChanges) -> Statements:
     """Return the statements that write `changes`, each with its rows of parameters."""
     leases = [_row_of(each) for each in changes.leases.values() if each is not None]
+    termini = [
+        _terminus_row_of(each.name, each.terminus)
+        for each in changes.leases.values()
+        if each is not None and each.terminus is not None
+    ]
     batches = [
         (each.lease, int(each.batch_number), packed(each))
         for each in changes.batches.values()
@@ -55,8 +74,10 @@ def statements_of(changes: LeaseChanges) -> Statements:
     written: Statements = [
         (DELETE_LEASE_BATCHES, [(name,) for name in changes.ended]),
         (DELETE, [(name,) for name in changes.leases]),
+        (DELETE_TERMINUS, [(name,) for name in changes.ended] + [(row[0],) for row in termini]),
         (DELETE_LEASE_BATCH, list(changes.batches)),
         (INSERT, leases),
+        (INSERT_TERMINUS, termini),
         (INSERT_LEASE_BATCH, batches),
     ]
     if changes.fencing_token > 0:
@@ -73,6 +94,19 @@ def _row_of(lease: StoredLease) -> tuple[object, ...]:
         int(lease.ttl_ms),
         int(lease.batch_number),
         int(lease.settled),
+    )
+
+
+def _terminus_row_of(lease: str, terminus: StoredTerminus) -> tuple[object, ...]:
+    return (
+        lease,
+        terminus.container_id,
+        terminus.link,
+        terminus.owner,
+        terminus.address,
+        terminus.expiry_policy,
+        int(terminus.timeout_s),
+        terminus.default_outcome,
     )
 
 
@@ -132,6 +166,7 @@ def _little(column: array[int]) -> array[int]:
 
 def load(connection: Connection) -> StoredLeases:
     """Return all leases with their batches, and the highest fencing token."""
+    termini = {row.lease: _terminus_of(row) for row in connection.execute(select(LEASE_TERMINUS))}
     leases = [
         StoredLease(
             name=row.name,
@@ -141,6 +176,7 @@ def load(connection: Connection) -> StoredLeases:
             ttl_ms=row.ttl_ms,
             batch_number=row.epoch,
             settled=row.settled,
+            terminus=termini.get(row.name),
         )
         for row in connection.execute(select(LEASE).order_by(LEASE.c.name))
     ]
@@ -157,3 +193,15 @@ def load(connection: Connection) -> StoredLeases:
         connection.execute(select(MARK.c.value).where(MARK.c.name == FENCING_TOKENS)).scalar() or 0
     )
     return StoredLeases(leases, batches, fencing_token=given, damaged=damaged)
+
+
+def _terminus_of(row: Row[Any]) -> StoredTerminus:
+    return StoredTerminus(
+        container_id=row.container_id,
+        link=row.link,
+        owner=row.owner,
+        address=row.address,
+        expiry_policy=row.expiry_policy,
+        timeout_s=row.timeout_s,
+        default_outcome=bytes(row.default_outcome),
+    )

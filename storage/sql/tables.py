@@ -154,6 +154,20 @@ LEASE_BATCH: Final = Table(
 )
 """The messages of each batch of a lease that is not settled, packed: `storage.sql.leases`."""
 
+LEASE_TERMINUS: Final = Table(
+    "lease_terminus",
+    METADATA,
+    Column("lease", String, primary_key=True),
+    Column("container_id", String, nullable=False),
+    Column("link", String, nullable=False),
+    Column("owner", String, nullable=False),
+    Column("address", String, nullable=False),
+    Column("expiry_policy", String, nullable=False),
+    Column("timeout_s", BigInteger, nullable=False),
+    Column("default_outcome", LargeBinary, nullable=False),
+)
+"""The source that owns a lease, if one does: its batches are what links of it hold unsettled."""
+
 EVENT: Final = Table(
     "event",
     METADATA,

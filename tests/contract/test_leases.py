@@ -7,7 +7,7 @@ import pytest
 
 from storage.api import Store
 from storage.batch import Batch
-from storage.leases import StoredLease, StoredLeaseBatch, StoredLeases
+from storage.leases import StoredLease, StoredLeaseBatch, StoredLeases, StoredTerminus
 from tests.contract.test_store import STORES
 
 pytestmark = pytest.mark.requirement("PIP-10")
@@ -28,6 +28,7 @@ def lease(
     batch_number: int = 0,
     settled: int = 0,
     selector: str = "",
+    terminus: StoredTerminus | None = None,
 ) -> StoredLease:
     return StoredLease(
         name=name,
@@ -37,6 +38,19 @@ def lease(
         ttl_ms=3_600_000,
         batch_number=batch_number,
         settled=settled,
+        terminus=terminus,
+    )
+
+
+def terminus(link: str, *, timeout_s: int = 60) -> StoredTerminus:
+    return StoredTerminus(
+        container_id="client",
+        link=link,
+        owner="alice",
+        address="q",
+        expiry_policy="connection-close",
+        timeout_s=timeout_s,
+        default_outcome=b"\0\xff",
     )
 
 
@@ -149,3 +163,44 @@ async def test_a_batch_of_a_lease_that_comes_and_goes_in_one_commit_leaves_no_tr
     batch.lease_changes().settle("a", 1)
     await store.commit(batch)
     assert told(await store.leases())[1] == []
+
+
+async def termini_in(store: Store) -> dict[str, tuple[str, int] | None]:
+    """Return link and timeout of the source that owns each lease, None if none does."""
+    found: dict[str, tuple[str, int] | None] = {}
+    for each in (await store.leases()).leases:
+        owner = each.terminus
+        found[each.name] = None if owner is None else (owner.link, int(owner.timeout_s))
+    return found
+
+
+@pytest.mark.requirement("RCV-08")
+async def test_a_lease_is_kept_with_the_source_that_owns_it(store: Store) -> None:
+    batch = Batch()
+    batch.lease_changes().keep(lease("a", terminus=terminus("link")))
+    batch.lease_changes().keep(lease("b"))
+    await store.commit(batch)
+    owned, other = (await store.leases()).leases
+    source = owned.terminus
+    assert source is not None
+    assert (source.container_id, source.link, source.owner) == ("client", "link", "alice")
+    assert (source.address, source.expiry_policy, source.timeout_s) == ("q", "connection-close", 60)
+    assert source.default_outcome == b"\0\xff"
+    assert other.terminus is None
+
+
+@pytest.mark.requirement("RCV-08")
+async def test_the_source_of_a_lease_is_replaced_and_ends_with_it(store: Store) -> None:
+    batch = Batch()
+    for name in ("a", "b"):
+        batch.lease_changes().keep(lease(name, terminus=terminus(name)))
+    await store.commit(batch)
+    batch = Batch()
+    batch.lease_changes().keep(lease("a", terminus=terminus("another", timeout_s=7)))
+    batch.lease_changes().end("b")
+    await store.commit(batch)
+    assert await termini_in(store) == {"a": ("another", 7)}
+    batch = Batch()
+    batch.lease_changes().keep(lease("b"))
+    await store.commit(batch)
+    assert await termini_in(store) == {"a": ("another", 7), "b": None}
