@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from broker.links.acquisition import Acquisitions
     from broker.links.outgoing import ConsumerEndpoint
     from broker.links.peer import Peer
+    from broker.routing.termini.acquisition_records import AcquisitionRecord
 
 UNSETTLED: Final[i64] = 0
 SETTLED: Final[i64] = 1
@@ -49,12 +50,14 @@ class CreditedConsumer(Consumer):
     `owner` is set from the acceptance of the link to its end. `tells_place`: each copy carries
     the position of its message in the queue, and its arrival time. `takes_new`: the queue may
     deliver; not while deliveries of an earlier link wait, or a map was incomplete (core 2.7.3).
+    `record` is what the store has of its unsettled deliveries, None if they are in memory alone.
     """
 
     def __init__(self, peer: Peer, link: OutgoingLink) -> None:
         self.owner: ConsumerEndpoint | None = None
         self.tells_place = False
         self.takes_new = True
+        self.record: AcquisitionRecord | None = None
         self._peer: Final = peer
         self._container: Final = peer.container
         self._memory: Final = peer.container.router.memory
@@ -151,6 +154,8 @@ class CreditedConsumer(Consumer):
         state: TransactionalState | None = None
         if acquisitions is None:
             entry.sent_to = self.owner
+            if self.record is not None:
+                self.record.acquired(entry)
         else:
             acquisitions.acquire(entry)
             state = acquisitions.state

@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
 from broker.amqp.delivery import Delivery
+from broker.amqp.encode import BytesWriter
 from broker.amqp.errors import LinkFault
 from broker.amqp.outcomes import (
     Accepted,
@@ -27,9 +28,11 @@ from broker.links.late_outcomes import LateOutcomes
 from broker.links.outcome import abandonment, cause_of, dispose
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.queues.queue import Queue
+from broker.routing.termini.acquisition_records import AcquisitionRecord
 from broker.routing.termini.kept_deliveries import DecisionListener, KeptDeliveries, KeptDelivery
 from broker.routing.termini.suspended import SuspendedTerminus, TerminusKey
 from broker.routing.topics.lifetime import Ending, ExpiryPolicy
+from storage.leases import StoredTerminus
 
 if TYPE_CHECKING:
     from broker.links.outgoing import ConsumerEndpoint
@@ -58,8 +61,9 @@ def claim_terminus(
 class KeptSource(DecisionListener):
     """The unsettled deliveries of one source, while a link has it.
 
-    `terms` say how long they are kept without a link. Deliveries of an earlier link are `_kept`
-    until this one has sent them again, or settled them; `_due` are those that it does so next.
+    `terms` say how long they are kept without a link. If it `is_stored`, they outlive the broker,
+    too. Deliveries of an earlier link are `_kept` until this one has sent them again, or settled
+    them; `_due` are those that it does so next.
     """
 
     def __init__(
@@ -72,8 +76,10 @@ class KeptSource(DecisionListener):
         queue: Queue,
         terms: ExpiryPolicy,
         default_outcome: Outcome | None,
+        is_stored: bool,
     ) -> None:
         self.terms: Final = terms
+        self.is_stored: Final = is_stored
         self._peer: Final = peer
         self._link: Final = link
         self._endpoint: Final = endpoint
@@ -99,15 +105,16 @@ class KeptSource(DecisionListener):
         none: then all deliveries return to their places. Its map may be `incomplete`.
         """
         self._is_incomplete = incomplete
-        if former is None or former.deliveries is None:
-            return None
-        if theirs is None:
+        if former is not None and theirs is None:
             former.give_up(self._peer.container.journal.batch)
+        if former is None or former.deliveries is None or theirs is None:
+            self._record()
             return None
         self._theirs = theirs
         kept = self._kept = former.deliveries
         kept.leave_session()
         kept.listener = self
+        self._record()
         states = kept.states()
         for delivery in kept.all():
             if delivery.within is None:
@@ -115,6 +122,36 @@ class KeptSource(DecisionListener):
         # the outcomes that are told and taken here have to be as durable as any other
         self._peer.withhold()
         return states
+
+    def _record(self) -> None:
+        """Have the store keep the deliveries from now on, or no more, as the link asks for."""
+        kept, peer = self._kept, self._peer
+        if not self.is_stored:
+            kept.end_record(peer.container.journal.batch)
+            return
+        record = kept.record
+        if record is None:
+            records = peer.container.router.termini.records
+            record = kept.record = AcquisitionRecord(records, self._queue, self._as_stored())
+        else:
+            record.renew(self._as_stored())
+        record.client = peer
+        self._feed.record = record
+        kept.record_all()
+
+    def _as_stored(self) -> StoredTerminus:
+        encoded = BytesWriter()
+        if self._default_outcome is not None:
+            self._default_outcome.write(encoded)
+        return StoredTerminus(
+            container_id=self._peer.container_id,
+            link=self._link.name,
+            owner=self._peer.identity.user,
+            address=self._endpoint.address(),
+            expiry_policy=self.terms.policy,
+            timeout_s=self.terms.timeout_s,
+            default_outcome=encoded.getvalue(),
+        )
 
     def attached(self) -> None:
         """Go on once the attach is answered; an invalid outcome in the map ends the link."""
@@ -210,6 +247,7 @@ class KeptSource(DecisionListener):
         """
         kept = self._kept
         kept.listener = None
+        self._feed.record = None
         self._due.clear()
         default, batch = self._default_outcome, self._peer.container.journal.batch
         wanted, cause = abandonment(default), cause_of(default)
@@ -222,13 +260,18 @@ class KeptSource(DecisionListener):
         for delivery in unsettled:
             if isinstance(delivery, QueueEntry):
                 kept.add(KeptDelivery(tag_of(delivery), delivery))
-        if kept.count() > 0:
-            feed = self._feed
-            kept.put_in_place(feed.number, feed.failures, feed.label())
-            if ending_of(self._link, closed=closed) is Ending.LINK_DETACHED:
-                session = self._link.session
-                LateOutcomes(self._peer, session, kept=kept, default_outcome=default).begin(ended)
-            self._suspend(kept, closed=closed)
+        if kept.count() == 0:
+            kept.end_record(batch)
+            return []
+        kept.record_all()
+        feed = self._feed
+        kept.put_in_place(feed.number, feed.failures, feed.label())
+        if ending_of(self._link, closed=closed) is Ending.LINK_DETACHED:
+            session = self._link.session
+            LateOutcomes(self._peer, session, kept=kept, default_outcome=default).begin(ended)
+        elif kept.record is not None:
+            kept.record.client = None
+        self._suspend(kept, closed=closed)
         return []
 
     def _suspend(self, kept: KeptDeliveries, *, closed: bool) -> None:

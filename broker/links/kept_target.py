@@ -16,28 +16,16 @@ from broker.amqp.outcomes import Outcome, State
 from broker.amqp.performatives import RECEIVER
 from broker.amqp.received_outcomes import ReceivedOutcomes
 from broker.amqp.resume import Resumption, TagState, decide, tag_state
-from broker.amqp.terminus import UNSETTLED_STATE, Target
+from broker.amqp.terminus import Target
 from broker.amqp.unsettled_map import PeerStates, UnsettledStates
 from broker.links.ending import ending_of, ends_terminus
-from broker.links.lasting_terms import granted_terms, outlives_link
+from broker.links.lasting_terms import granted_terms, outlives_broker, outlives_link
 from broker.routing.termini.suspended import SuspendedTerminus, TerminusKey
 from broker.routing.topics.lifetime import ExpiryPolicy
 from storage.unsettled import StoredOutcome
 
 if TYPE_CHECKING:
     from broker.links.peer import Peer
-
-
-NAME_BYTES_MAX: Final = 255
-"""Maximum bytes of a container-id and of a link name that every store can keep in a key."""
-
-
-def fits_a_store(*names: str) -> bool:
-    """Return whether a store can keep these names as keys."""
-    for name in names:
-        if "\0" in name or len(name.encode(errors="replace")) > NAME_BYTES_MAX:
-            return False
-    return True
 
 
 @final
@@ -57,7 +45,7 @@ class KeptTarget:
         is_stored: bool,
     ) -> None:
         self.terms: Final = terms
-        self.is_stored: Final = is_stored and fits_a_store(peer.container_id, link.name)
+        self.is_stored: Final = is_stored
         self._peer: Final = peer
         self._link: Final = link
         self._address: Final = address
@@ -170,5 +158,7 @@ def lasting_target(
         link,
         address=asked.address or "",
         terms=terms,
-        is_stored=has_map and asked.durable == UNSETTLED_STATE and terms.timeout_s > 0,
+        is_stored=outlives_broker(
+            terms, asked.durable, has_map=has_map, names=(peer.container_id, link.name)
+        ),
     )

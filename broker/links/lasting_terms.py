@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
-from broker.amqp.terminus import CONNECTION_CLOSE, LINK_DETACH, NEVER, SESSION_END
+from broker.amqp.terminus import (
+    CONNECTION_CLOSE,
+    LINK_DETACH,
+    NEVER,
+    SESSION_END,
+    UNSETTLED_STATE,
+)
 from broker.routing.topics.lifetime import ExpiryPolicy
+
+NAME_BYTES_MAX: Final = 255
+"""Maximum bytes of a container-id and of a link name that every store can keep in a key."""
 
 
 def granted_terms(policy: str, timeout_s: i64, *, most_s: i64) -> ExpiryPolicy:
@@ -43,3 +54,24 @@ def subscription_terms(
         return None
     terms = ExpiryPolicy(policy, timeout_s=min(timeout_s, most_s))
     return terms if outlives_link(terms) else None
+
+
+def outlives_broker(
+    terms: ExpiryPolicy, durable: i64, *, has_map: bool, names: tuple[str, str]
+) -> bool:
+    """Return whether the unsettled deliveries of a terminus of these terms outlive the broker.
+
+    `durable` is the durability that the client asks for. It has to show by its `has_map` that it
+    may resume: JMS clients ask for `unsettled-state`, and never do. `names` are the container-id
+    and the name of the link.
+    """
+    lasts = terms.policy == NEVER or terms.timeout_s > 0
+    return has_map and durable == UNSETTLED_STATE and lasts and fits_a_store(*names)
+
+
+def fits_a_store(*names: str) -> bool:
+    """Return whether a store can keep these names as keys."""
+    for name in names:
+        if "\0" in name or len(name.encode(errors="replace")) > NAME_BYTES_MAX:
+            return False
+    return True

@@ -1,9 +1,13 @@
-"""Restores leases at a start, with their messages in the same batches, slices and order."""
+"""Restores leases at a start, with their messages in the same batches, slices and order.
+
+Those that sources of links own are restored as suspended termini (`restored_sources.py`).
+"""
 
 from __future__ import annotations
 
 from typing import Final, final
 
+from broker.links.restored_sources import RestoredSources
 from broker.log_events import LEASE_DAMAGED
 from broker.routing.batches.lease import BatchLease
 from broker.routing.batches.lease_batch import LeaseBatch
@@ -34,10 +38,14 @@ class LeasedMessages:
         self._numbers: Final[set[int]] = set()
         self._entries: Final[dict[int, QueueEntry]] = {}
         self._queue_of: Final[dict[int, Queue]] = {}
+        self._sources: Final = RestoredSources(router, batch)
 
     def lease(self, stored: StoredLease, queue: Queue | None) -> None:
         """Restore a lease on `queue`; end it if that is None."""
         leases = self._router.leases
+        if stored.terminus is not None:
+            self._sources.lease(stored.name, stored.terminus, queue)
+            return
         if queue is None:
             self._batch.lease_changes().end(stored.name)
             return
@@ -52,22 +60,28 @@ class LeasedMessages:
         lease.batch_number = stored.batch_number
         lease.settled = stored.settled
 
-    def damaged(self, name: str) -> None:
-        """End a lease of which a batch cannot be read: its messages are not known."""
+    def damaged(self, name: str) -> Queue | None:
+        """End a lease of which a batch cannot be read: its messages are not known.
+
+        Return its queue, None if there is no such lease any more.
+        """
         leases = self._router.leases
-        if name in leases.named:
-            self._router.notices.append(
-                LEASE_DAMAGED.notice(f"lease {name} is damaged, and has ended")
-            )
-            leases.release(name, self._batch)
+        lease = leases.named.get(name)
+        if lease is None:
+            return self._sources.damaged(name)
+        self._router.notices.append(LEASE_DAMAGED.notice(f"lease {name} is damaged, and has ended"))
+        leases.release(name, self._batch)
+        return lease.queue
 
     def lease_batch(self, stored: StoredLeaseBatch) -> None:
         """Take a batch, unless its lease has ended."""
         lease = self._router.leases.named.get(stored.lease)
         if lease is not None:
             self._batches.append((lease, stored))
+        queue = self._sources.lease_batch(stored) if lease is None else lease.queue
+        if queue is not None:
             for number in stored.numbers:
-                self._queue_of[number] = lease.queue
+                self._queue_of[number] = queue
 
     def claim(self, number: int) -> bool:
         """Note that the message of that number is stored, if a lease has it; return whether."""
@@ -115,4 +129,5 @@ class LeasedMessages:
                     )
                 )
         self._batches.clear()
+        self._sources.finish(self._entries)
         self._entries.clear()

@@ -10,7 +10,15 @@ from broker.amqp.events import OutgoingOwner
 from broker.amqp.outcomes import DeliveryState, Outcome, TransactionalState
 from broker.amqp.outgoing_link import OutgoingLink
 from broker.amqp.performatives import Attach
-from broker.amqp.terminus import COPY, LINK_DETACH, MOVE, Source, Target
+from broker.amqp.terminus import (
+    COPY,
+    LINK_DETACH,
+    MOVE,
+    NOT_DURABLE,
+    UNSETTLED_STATE,
+    Source,
+    Target,
+)
 from broker.amqp.unsettled_map import PeerStates, UnsettledStates, read_unsettled_map
 from broker.links import access
 from broker.links.acquisition import Acquisitions
@@ -26,13 +34,23 @@ from broker.links.credited_consumer import CreditedConsumer
 from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_terms
 from broker.links.ending import ending_of
 from broker.links.kept_source import KeptSource, claim_terminus
-from broker.links.lasting_terms import granted_terms, outlives_link, subscription_terms
+from broker.links.lasting_terms import (
+    granted_terms,
+    outlives_broker,
+    outlives_link,
+    subscription_terms,
+)
 from broker.links.outcome import abandonment, cause_of, dispose
 from broker.links.precedence import precedence_of
 from broker.links.refusal import as_link_fault
 from broker.links.retirement import Retirements
 from broker.links.slice_reader import SliceReader, read_slice
-from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, check_name, source_of, subscribe
+from broker.links.subscriber import (
+    OFFERED_BY_SUBSCRIPTIONS,
+    check_name,
+    source_of,
+    subscribe,
+)
 from broker.routing.addresses.address import MANAGEMENT, Address
 from broker.routing.entries.dead_letter import Cause
 from broker.routing.entries.entry import QueueEntry
@@ -106,10 +124,12 @@ class ConsumerEndpoint(OutgoingOwner):
             reply_to = (target.address or "") if target is not None else ""
             node = self._find(request, address, reply_to) if made is None else made.node
             given = "" if address is None else address.given
-            source = self._consume(asked, node, made, request=request, given=given)
+            source = self._consume(
+                asked, node, made, request=request, given=given, has_map=theirs is not None
+            )
         if attach.incomplete_unsettled and self._kept is None and self._queue is not None:
             # nothing new is sent to a peer with more unsettled deliveries than its map has (2.7.3)
-            self._keep(self._queue, ExpiryPolicy(LINK_DETACH))
+            self._keep(self._queue, ExpiryPolicy(LINK_DETACH), asked, has_map=False)
         unsettled = self._resume(theirs, incomplete=attach.incomplete_unsettled)
         self._feed.owner = self
         self._link.accept(
@@ -134,10 +154,12 @@ class ConsumerEndpoint(OutgoingOwner):
             termini.queue_gone(self.subscription.queue, self._container.journal.batch)
         return None if kept is None else kept.resume(former, theirs, incomplete=incomplete)
 
-    def _keep(self, queue: Queue, terms: ExpiryPolicy) -> None:
+    def _keep(self, queue: Queue, terms: ExpiryPolicy, asked: Source, *, has_map: bool) -> None:
         """Let unsettled deliveries outlive the link under these terms, if they outlive any."""
         if outlives_link(terms):
             self._feed.keep()
+        names = (self._peer.container_id, self._link.name)
+        lasts = outlives_broker(terms, asked.durable, has_map=has_map, names=names)
         self._kept = KeptSource(
             self._peer,
             self._link,
@@ -146,7 +168,12 @@ class ConsumerEndpoint(OutgoingOwner):
             queue=queue,
             terms=terms,
             default_outcome=self._default_outcome,
+            is_stored=lasts and queue.persistence.is_stored,
         )
+
+    def _is_stored(self) -> bool:
+        """Return whether unsettled deliveries outlive the broker."""
+        return self._kept is not None and self._kept.is_stored
 
     def _accept_slice(self, asked: Source, request: ConsumeRequest, target: Target | None) -> None:
         """Answer an attach that reads a slice of a lease, instead of a queue."""
@@ -169,6 +196,7 @@ class ConsumerEndpoint(OutgoingOwner):
             terms = self._kept.terms
         return Source(
             address=address,
+            durable=UNSETTLED_STATE if self._is_stored() else NOT_DURABLE,
             expiry_policy=terms.policy,
             timeout=terms.timeout_s,
             dynamic=asked.dynamic,
@@ -213,10 +241,11 @@ class ConsumerEndpoint(OutgoingOwner):
                 has_map=has_map,
             )
             if lasting is not None and not self._link.sends_settled:
-                self._keep(subscription.queue, lasting)
+                self._keep(subscription.queue, lasting, asked, has_map=has_map)
         named = [capability for capability in asked.capabilities if capability in KINDS]
         return source_of(
             subscription,
+            is_stored=self._is_stored(),
             address="" if address is None else address.given,
             kind=named[0] if named else TOPIC,
             made=self._dynamic_terminus if asked.dynamic else None,
@@ -231,6 +260,7 @@ class ConsumerEndpoint(OutgoingOwner):
         *,
         request: ConsumeRequest,
         given: str,
+        has_map: bool,
     ) -> Source:
         self._feed.filter = request.filters.of(self._peer.container_id)
         claimed = None if self._is_of_subscription(node) else node
@@ -253,7 +283,7 @@ class ConsumerEndpoint(OutgoingOwner):
             terms = granted_terms(asked.expiry_policy, asked.timeout, most_s=most_s)
             is_plain = made is None and isinstance(node, Queue) and not node.is_subscription
             if is_plain and outlives_link(terms) and not self._link.sends_settled:
-                self._keep(self._queue, terms)
+                self._keep(self._queue, terms, asked, has_map=has_map)
         address = request.address if claimed is None else given or node.address
         return self._source(asked, request, address=address, browses=browses)
 

@@ -47,6 +47,7 @@ from broker.routing.credit.quota import Quota
 from broker.routing.errors import NotPermitted, RoutingError
 from broker.routing.queues.node import Node
 from broker.routing.queues.queue import Queue
+from broker.routing.termini.acquisition_records import DeferrableOutput
 from broker.security.decision import Decision
 from broker.security.entrance import Entrance
 from broker.security.identity import NOT_LOGGED_IN, Identity
@@ -61,7 +62,7 @@ OFFERED: Final = (ANONYMOUS_RELAY, DELAYED_DELIVERY, SOLE_CONNECTION, *OFFERED_B
 
 
 @final
-class Peer(ConnectionOwner):
+class Peer(ConnectionOwner, DeferrableOutput):
     """A connected client; `is_open` from its admission to its end.
 
     `identity` is who it is, from the end of its login on; `hostname` is what its open named, the

@@ -90,9 +90,9 @@ class Recovery:
         for lease in stored.leases:
             self._leased.lease(lease, self._queue(lease.queue))
         for name in stored.damaged:
-            if name in leases.named:
-                self._leased_unknown.append(leases.named[name].queue)
-            self._leased.damaged(name)
+            queue = self._leased.damaged(name)
+            if queue is not None:
+                self._leased_unknown.append(queue)
         for lease_batch in stored.batches:
             self._leased.lease_batch(lease_batch)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker.amqp.outcomes import Outcome
-from broker.amqp.terminus import MOVE, Source
+from broker.amqp.terminus import CONFIGURATION, MOVE, UNSETTLED_STATE, Source
 from broker.links.access import (
     END,
     demand_consumable,
@@ -169,8 +169,12 @@ def source_of(
     kind: str = TOPIC,
     made: DynamicTerminus | None = None,
     default_outcome: Outcome | None = None,
+    is_stored: bool = False,
 ) -> Source:
     """Return the actual source; its lifetime is what the first subscriber asked for, not this one.
+
+    Its durability is what outlives a restart (core 3.5.5): of a durable subscription its existence
+    and messages, and its unsettled deliveries too if `is_stored`.
 
     `address` is the client's own spelling of the topic if that has a prefix, else empty. `kind` is
     the capability by which the client called the topic, `made` the dynamic topic that it requested.
@@ -183,7 +187,7 @@ def source_of(
     terms = subscription.terms
     return Source(
         address=address or subscription.spec.address.text,
-        durable=terms.durability,
+        durable=UNSETTLED_STATE if is_stored else min(terms.durability, CONFIGURATION),
         expiry_policy=terms.expiry_policy if made is None else made.expiry.terms.policy,
         timeout=terms.timeout_s if made is None else made.expiry.terms.timeout_s,
         dynamic=made is not None,

@@ -462,3 +462,5 @@ class Router:
                 self._delete_if_over(node, batch)
         if self.leases.any:
             self.leases.go_on(batch)
+        if self.termini.records.any:
+            self.termini.records.write(batch)

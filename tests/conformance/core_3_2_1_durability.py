@@ -6,7 +6,7 @@ from typing import Final
 
 from broker.amqp.outcomes import ACCEPTED, Accepted, TransactionalState
 from broker.amqp.performatives import RCV_SECOND, SENDER
-from broker.amqp.terminus import CONNECTION_CLOSE, UNSETTLED_STATE, Target
+from broker.amqp.terminus import CONNECTION_CLOSE, UNSETTLED_STATE, Source, Target
 
 from .conversation import Conversation
 from .exchange import (
@@ -27,9 +27,9 @@ from .jms_subscription_rows import wanted
 from .jms_subscriptions import NO_LOCAL, durable, filter_of, subscribed, unsubscribe
 from .jms_transactions import coordinator, declared, ended, send_within
 from .messages import message
-from .resuming import after_all, tags_in, unsettled_map
+from .resuming import after_all, tag_of, tags_in, unsettled_map
 from .session import Session
-from .steps import bodies, connected_session, must
+from .steps import bodies, connected_session, must, received
 from .verdict import Kind, NotApplicable
 
 DELAY_MS: Final = 1_500
@@ -234,4 +234,47 @@ async def durable_outcomes_outlive_a_restart(peer: Conversation) -> None:
         must(isinstance(told.state, Accepted), "the outcome again", told)
         again.session.send(Disposition(role=SENDER, first=told.first, settled=True, state=ACCEPTED))
         await after_all(again, b"one")
+        await back.close()
+
+
+@case("core", "3.5.5", "Deliveries of a source whose unsettled state is durable outlive a restart.")
+async def durable_deliveries_outlive_a_restart(peer: Conversation) -> None:
+    peer.check_can_restart()
+    container_id = peer.our_open().container_id
+    source = Source(
+        address=peer.address,
+        durable=UNSETTLED_STATE,
+        expiry_policy=CONNECTION_CLOSE,
+        timeout=60,
+        capabilities=["queue"],
+    )
+    fields: dict[str, object] = {
+        "name": peer.name("durable"),
+        "source": source,
+        "rcv_settle_mode": RCV_SECOND,
+    }
+    await peer.open(container_id=container_id)
+    session = await peer.begin()
+    await send_all(await session.attach_sender(), *[kept(body) for body in (b"1", b"2", b"3")])
+    receiver = await session.attach_receiver(unsettled=unsettled_map({}), **fields)
+    granted = receiver.remote_attach
+    if granted is None or getattr(granted.source, "durable", 0) != UNSETTLED_STATE:
+        raise NotApplicable("the broker's source has no durable unsettled state", Kind.NOT_OFFERED)
+    one, two, three = [tag_of(each) for each in await received(receiver, 3)]
+    await peer.restart_broker()
+    async with peer.another() as back:
+        await back.open(container_id=container_id)
+        session = await back.begin()
+        states = unsettled_map({one: ACCEPTED, two: None})
+        again = await session.attach_receiver(unsettled=states, **fields)
+        assert again.remote_attach is not None
+        tags = sorted(tags_in(again.remote_attach))
+        must(tags == sorted([one, two, three]), "the deliveries in the broker's map", tags)
+        settled, resumed, anew = await received(again, 3)
+        must(settled.settled and settled.tag == one, "the accepted one settled", settled)
+        must(resumed.resume and resumed.tag == two, "the unsettled one resumed", resumed)
+        must(not anew.resume and bodies([anew]) == [b"3"], "the one that the map lacks", anew)
+        again.settle(resumed)
+        again.settle(anew)
+        await after_all(again)
         await back.close()

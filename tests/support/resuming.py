@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from broker.amqp.outcomes import Modified, Received, State
 from broker.amqp.performatives import Attach, Detach
-from broker.amqp.terminus import CONNECTION_CLOSE, Source
+from broker.amqp.terminus import CONNECTION_CLOSE, UNSETTLED_STATE, Source
+from broker.restore import restore
+from storage.api import Store
 from tests.conformance.resuming import unsettled_map
 from tests.support.broker import Broker, Client
 
 LASTING: Final = Source(address="q", expiry_policy=CONNECTION_CLOSE, timeout=60)
+STORED: Final = Source(
+    address="q", durable=UNSETTLED_STATE, expiry_policy=CONNECTION_CLOSE, timeout=60
+)
+"""A source whose unsettled deliveries outlive the broker, if its attach has a map."""
+
 PART: Final = Received(section_number=1, section_offset=2)
 FAILED: Final = Modified(delivery_failed=True)
 
@@ -57,3 +64,11 @@ def resting(client: Client) -> None:
     """Detach the link of `client` without closing it, and check the answer."""
     client.send(Detach(handle=0))
     assert not client.expect_last(Detach).closed
+
+
+async def restarted(store: Store, **fields: Any) -> Broker:
+    """Return a broker that has restored what an earlier one has left in the store."""
+    broker = Broker(store=store, **fields)
+    await restore(store, broker.router, broker.journal.batch)
+    broker.container.run_round()
+    return broker

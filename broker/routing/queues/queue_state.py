@@ -29,7 +29,8 @@ class QueueState:
     `acquired` counts those that consumers hold; `bytes` is the size of all. If the queue `attends`,
     a consumer waits for entries that others hold, or a producer waits for room. `is_of_broker`: the
     entries are responses of the broker, which are delivered even while it drains. `event_source`
-    belongs to the event log: its name of the queue, empty until it needs one.
+    belongs to the event log: its name of the queue, empty until it needs one. `observer` hears of
+    all events; another one may take its place, and passes them on to it.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class QueueState:
         self.context: Final = context
         self.memory: Final = context.memory
         self.policy: Final = policy
-        self.observer: Final = observer
+        self.observer = observer
         self.backlogs: Final = Backlogs()
         self.schedule: Schedule | None = None
         self.sweep: Sweep | None = None

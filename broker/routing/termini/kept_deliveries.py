@@ -18,6 +18,7 @@ from storage.batch import Batch
 
 if TYPE_CHECKING:
     from broker.amqp.unsettled_map import UnsettledStates
+    from broker.routing.termini.acquisition_records import AcquisitionRecord
 
 
 @final
@@ -98,13 +99,15 @@ class KeptDeliveries(RetirementListener):
 
     `bytes` is what they take in memory, with their messages. `listener` is the link that has
     resumed the terminus, None while it is suspended. `session_end` is the session in which outcomes
-    may still come, None once that has ended or a link has resumed the terminus.
+    may still come, None once that has ended or a link has resumed the terminus. `record` is what
+    the store has of them, None if they are in memory alone.
     """
 
     def __init__(self) -> None:
         self.bytes: i64 = 0
         self.listener: DecisionListener | None = None
         self.session_end: SessionEnd | None = None
+        self.record: AcquisitionRecord | None = None
         self._by_tag: Final[dict[bytes, KeptDelivery]] = {}
         self._retired: Final[dict[QueueEntry, KeptDelivery]] = {}
 
@@ -151,6 +154,8 @@ class KeptDeliveries(RetirementListener):
         """Take no more outcomes from the session of the link that was detached. Idempotent."""
         session_end = self.session_end
         self.session_end = None
+        if self.record is not None:
+            self.record.client = None
         if session_end is not None:
             session_end.withdrawn()
 
@@ -186,6 +191,7 @@ class KeptDeliveries(RetirementListener):
 
     def give_up(self, disposal: Disposal, batch: Batch, *, cause: Cause) -> None:
         """End all deliveries as `disposal` says; those retired in a transaction stay with it."""
+        self.end_record(batch)
         self.leave_session()
         for delivery in self.all():
             self.give_up_one(delivery, disposal, batch, cause=cause)
@@ -202,6 +208,35 @@ class KeptDeliveries(RetirementListener):
             within.settled(entry)
         elif entry is not None:
             entry.queue.dispose(entry, disposal, batch, cause=cause)
+
+    # -- the store
+
+    def record_all(self) -> None:
+        """Have the store keep all deliveries whose messages outlive the broker."""
+        record = self.record
+        if record is not None:
+            for delivery in self._by_tag.values():
+                if delivery.entry is not None:
+                    record.acquired(delivery.entry)
+
+    def end_record(self, batch: Batch) -> None:
+        """Keep the deliveries in memory alone from now on, or no more."""
+        record = self.record
+        self.record = None
+        if record is not None:
+            record.end(batch)
+
+    def leave_to_store(self) -> None:
+        """Remove the deliveries that the store has, for the next start: the broker stops."""
+        record = self.record
+        self.record = None
+        if record is None:
+            return
+        for delivery in self.all():
+            entry = delivery.entry
+            if entry is not None and delivery.within is None and record.has(entry):
+                self.remove(delivery)
+        record.leave_to_store()
 
     # -- from a transaction
 

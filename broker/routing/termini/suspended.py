@@ -15,6 +15,7 @@ from broker.amqp.received_outcomes import ReceivedOutcomes
 from broker.log_events import TERMINUS_DROPPED
 from broker.routing.entries.dead_letter import REJECTED_UNSAID, Cause
 from broker.routing.entries.redelivery import Disposal
+from broker.routing.termini.acquisition_records import AcquisitionRecords
 from broker.routing.termini.kept_deliveries import KeptDeliveries
 from broker.routing.topics.lifetime import Ending, Expiring, Expiry, ExpiryPolicy
 from storage.batch import Batch
@@ -100,12 +101,13 @@ class SuspendedTermini:
 
     Together they may take an eighth of the memory budget; beyond that, and beyond TERMINI_MAX, the
     longest suspended ones end. `dropped` counts these, `resumed` the deliveries that links have
-    resumed, since the start.
+    resumed, since the start. `records` are of the sources whose deliveries outlive the broker.
     """
 
     def __init__(self, router: Router, termini_max: int = TERMINI_MAX) -> None:
         self.dropped: i64 = 0
         self.resumed: i64 = 0
+        self.records: Final = AcquisitionRecords()
         self._router: Final = router
         self._max: Final = termini_max
         self._by_key: Final[dict[TerminusKey, SuspendedTerminus]] = {}
@@ -177,9 +179,11 @@ class SuspendedTermini:
         terminus.give_up(batch)
 
     def end_all(self, batch: Batch) -> None:
-        """End all suspended termini: the broker stops. Stored outcomes stay for the next start."""
+        """End all suspended termini: the broker stops. What is stored stays for the next start."""
         for terminus in self.all():
             terminus.is_stored = False
+            if terminus.deliveries is not None:
+                terminus.deliveries.leave_to_store()
             self.end(terminus, batch)
 
     def queue_gone(self, queue: Queue, batch: Batch) -> None:

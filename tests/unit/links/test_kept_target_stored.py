@@ -6,11 +6,11 @@ import pytest
 
 from broker.amqp.performatives import RCV_FIRST, RCV_SECOND, SENDER, Attach, Detach
 from broker.amqp.terminus import CONNECTION_CLOSE, NOT_DURABLE, UNSETTLED_STATE, Target
-from broker.restore import restore
 from storage.memory import MemoryStore
 from tests.conformance.resuming import unsettled_map
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, message
+from tests.support.resuming import restarted
 from tests.support.unsettled_maps import EMPTY, told
 
 LASTING = Target(address="q", expiry_policy=CONNECTION_CLOSE, timeout=60, durable=UNSETTLED_STATE)
@@ -34,14 +34,6 @@ def resting(client: Client) -> None:
 
 async def tags_in(store: MemoryStore) -> list[bytes]:
     return [each.tag for each in await store.unsettled()]
-
-
-async def restarted(store: MemoryStore) -> Broker:
-    """Return a broker that has restored what an earlier one has left in the store."""
-    broker = Broker(store=store)
-    await restore(store, broker.router, broker.journal.batch)
-    broker.container.run_round()
-    return broker
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,20 @@
 
 import pytest
 
-from broker.amqp.terminus import CONNECTION_CLOSE, LINK_DETACH, NEVER, SESSION_END
-from broker.links.lasting_terms import granted_terms, outlives_link, subscription_terms
+from broker.amqp.terminus import (
+    CONFIGURATION,
+    CONNECTION_CLOSE,
+    LINK_DETACH,
+    NEVER,
+    SESSION_END,
+    UNSETTLED_STATE,
+)
+from broker.links.lasting_terms import (
+    granted_terms,
+    outlives_broker,
+    outlives_link,
+    subscription_terms,
+)
 from broker.routing.topics.lifetime import ExpiryPolicy
 
 
@@ -58,3 +70,23 @@ def test_a_subscription_without_an_end_keeps_deliveries_for_those_that_resume(
 ) -> None:
     terms = subscription_terms(policy, timeout, most_s=most, has_map=has_map)
     assert (None if terms is None else (terms.policy, terms.timeout_s)) == kept
+
+
+@pytest.mark.parametrize(
+    ("policy", "timeout", "durable", "has_map", "link", "outlives"),
+    [
+        (CONNECTION_CLOSE, 60, UNSETTLED_STATE, True, "link", True),
+        (NEVER, 0, UNSETTLED_STATE, True, "link", True),
+        (CONNECTION_CLOSE, 0, UNSETTLED_STATE, True, "link", False),
+        (CONNECTION_CLOSE, 60, CONFIGURATION, True, "link", False),
+        (CONNECTION_CLOSE, 60, UNSETTLED_STATE, False, "link", False),
+        (CONNECTION_CLOSE, 60, UNSETTLED_STATE, True, "n" * 256, False),
+        (CONNECTION_CLOSE, 60, UNSETTLED_STATE, True, "a\0", False),
+    ],
+)
+def test_deliveries_outlive_the_broker_for_those_that_ask_and_may_resume(
+    policy: str, timeout: int, durable: int, has_map: bool, link: str, outlives: bool
+) -> None:
+    terms = ExpiryPolicy(policy, timeout_s=timeout)
+    names = ("client", link)
+    assert outlives_broker(terms, durable, has_map=has_map, names=names) is outlives

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from broker.amqp.performatives import Close, Detach, End
-from broker.amqp.terminus import CONNECTION_CLOSE, LINK_DETACH, NEVER, SESSION_END, Source
+from broker.amqp.terminus import (
+    CONFIGURATION,
+    CONNECTION_CLOSE,
+    LINK_DETACH,
+    NEVER,
+    NOT_DURABLE,
+    SESSION_END,
+    Source,
+)
 from tests.support.broker import Broker, Client
 from tests.support.frames import attach_receiver
 from tests.support.subscriptions import leave, subscribe
@@ -42,7 +50,7 @@ def lives(broker: Broker) -> bool:
 def test_what_was_asked_is_answered(words: str, policy: str, timeout: int) -> None:
     source = lasting(Broker().session(), words, policy, timeout)
     assert (source.expiry_policy, source.timeout) == (policy, timeout)
-    assert source.durable == (2 if "durable" in words else 0)
+    assert source.durable == (CONFIGURATION if "durable" in words else NOT_DURABLE)
 
 
 @pytest.mark.requirement("SUB-23")
