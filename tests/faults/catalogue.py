@@ -14,6 +14,7 @@ from tests.faults import (
     injection,
     leasing,
     leaving,
+    resuming,
     staging,
     stopping,
     subscribing,
@@ -59,6 +60,7 @@ FAULTS: Final[dict[str, Entry]] = {
     "F28": Entry("kill around a sink's commit", staging.commits_killed, 0, 200),
     "F29": Entry("kill around a lease's requests", leasing.leases_killed, 0, 200),
     "F40": Entry("a bridge's brokers killed, its network cut", bridging.bridges_fail, 0, 104),
+    "F41": Entry("the end under a receiver that resumes", resuming.receivers_killed, 0, 200),
 }
 
 
