@@ -3,7 +3,7 @@
 import pytest
 
 from broker.amqp.performatives import Attach, Detach, Flow
-from broker.amqp.terminus import NEVER
+from broker.amqp.terminus import CONFIGURATION, NEVER
 from tests.support.broker import Broker
 from tests.support.frames import attach_receiver
 from tests.support.subscriptions import leave, looking_up, names, subscribe, unsubscribe
@@ -46,7 +46,7 @@ def test_a_lookup_finds(words: str, name: str, lookup: str, sought: str, found: 
     answer = client.expect_last(Attach)
     source = answer.source
     assert source is not None
-    assert (source.address, source.durable, source.expiry_policy) == ("t", 2, NEVER)
+    assert (source.address, source.durable, source.expiry_policy) == ("t", CONFIGURATION, NEVER)
     assert source.capabilities == ["topic", *(w for w in ("shared", "global") if w in words)]
     assert answer.initial_delivery_count == 0
     assert answer.offered_capabilities == ["SHARED-SUBS", "SHARED-SUB"]

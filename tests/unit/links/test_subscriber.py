@@ -5,7 +5,7 @@ import pytest
 from broker.amqp.errors import STOLEN
 from broker.amqp.outcomes import RELEASED
 from broker.amqp.performatives import Detach, End, Open
-from broker.amqp.terminus import LINK_DETACH, MOVE, NEVER, Source
+from broker.amqp.terminus import CONFIGURATION, LINK_DETACH, MOVE, NEVER, NOT_DURABLE, Source
 from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker, Client
 from tests.support.frames import (
@@ -71,7 +71,8 @@ def test_the_answer_has_the_real_source(words: str, capabilities: list[str]) -> 
     assert source is not None
     assert (source.address, source.distribution_mode) == ("t", MOVE)
     durable = "durable" in words
-    assert (source.durable, source.expiry_policy) == ((2, NEVER) if durable else (0, LINK_DETACH))
+    lasting = (CONFIGURATION, NEVER) if durable else (NOT_DURABLE, LINK_DETACH)
+    assert (source.durable, source.expiry_policy) == lasting
     assert source.capabilities == capabilities
     publish(broker, b"a", b"b")
     client.expect_deliveries(b"a", b"b")
