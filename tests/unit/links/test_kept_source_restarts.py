@@ -131,6 +131,7 @@ async def test_the_time_begins_anew_and_its_end_returns_all_in_order(
     assert await leases_in(store) == 0
     deliveries = other.expect_deliveries(b"0", b"1", b"2")
     assert [count_of(each) for each in deliveries] == [count] * 3
+    assert all(header_of(each.payload)[3] is not True for each in deliveries), "no first acquirer"
 
 
 async def test_a_message_keeps_its_delivery_count_over_a_restart() -> None:
