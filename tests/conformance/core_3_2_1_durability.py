@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from broker.amqp.outcomes import ACCEPTED, Accepted, TransactionalState
 from broker.amqp.performatives import RCV_SECOND, SENDER
@@ -196,24 +196,34 @@ async def a_committed_acceptance_outlives_a_restart(peer: Conversation) -> None:
     must(found == [b"2", b"3"], "the two messages that were not accepted", found)
 
 
-@case("core", "3.5.5", "Outcomes of a target whose unsettled state is durable outlive a restart.")
-async def durable_outcomes_outlive_a_restart(peer: Conversation) -> None:
+def lasting_terminus(peer: Conversation) -> dict[str, Any]:
+    """Return the fields of a source or target whose unsettled state is to outlive the broker."""
+    return {
+        "address": peer.address,
+        "durable": UNSETTLED_STATE,
+        "expiry_policy": CONNECTION_CLOSE,
+        "timeout": 60,
+        "capabilities": ["queue"],
+    }
+
+
+async def opened_before_restart(peer: Conversation) -> tuple[str, Session]:
+    """Return our container-id and a session; not applicable without --restart."""
     peer.check_can_restart()
     container_id = peer.our_open().container_id
-    target = Target(
-        address=peer.address,
-        durable=UNSETTLED_STATE,
-        expiry_policy=CONNECTION_CLOSE,
-        timeout=60,
-        capabilities=["queue"],
-    )
+    await peer.open(container_id=container_id)
+    return container_id, await peer.begin()
+
+
+@case("core", "3.5.5", "Outcomes of a target whose unsettled state is durable outlive a restart.")
+async def durable_outcomes_outlive_a_restart(peer: Conversation) -> None:
+    container_id, session = await opened_before_restart(peer)
+    target = Target(**lasting_terminus(peer))
     fields: dict[str, object] = {
         "name": peer.name("durable"),
         "target": target,
         "rcv_settle_mode": RCV_SECOND,
     }
-    await peer.open(container_id=container_id)
-    session = await peer.begin()
     sender = await session.attach_sender(unsettled=unsettled_map({}), **fields)
     granted = sender.remote_attach
     if granted is None or getattr(granted.target, "durable", 0) != UNSETTLED_STATE:
@@ -239,22 +249,13 @@ async def durable_outcomes_outlive_a_restart(peer: Conversation) -> None:
 
 @case("core", "3.5.5", "Deliveries of a source whose unsettled state is durable outlive a restart.")
 async def durable_deliveries_outlive_a_restart(peer: Conversation) -> None:
-    peer.check_can_restart()
-    container_id = peer.our_open().container_id
-    source = Source(
-        address=peer.address,
-        durable=UNSETTLED_STATE,
-        expiry_policy=CONNECTION_CLOSE,
-        timeout=60,
-        capabilities=["queue"],
-    )
+    container_id, session = await opened_before_restart(peer)
+    source = Source(**lasting_terminus(peer))
     fields: dict[str, object] = {
         "name": peer.name("durable"),
         "source": source,
         "rcv_settle_mode": RCV_SECOND,
     }
-    await peer.open(container_id=container_id)
-    session = await peer.begin()
     await send_all(await session.attach_sender(), *[kept(body) for body in (b"1", b"2", b"3")])
     receiver = await session.attach_receiver(unsettled=unsettled_map({}), **fields)
     granted = receiver.remote_attach
@@ -271,7 +272,7 @@ async def durable_deliveries_outlive_a_restart(peer: Conversation) -> None:
         tags = sorted(tags_in(again.remote_attach))
         must(tags == sorted([one, two, three]), "the deliveries in the broker's map", tags)
         settled, resumed, anew = await received(again, 3)
-        must(settled.settled and settled.tag == one, "the accepted one settled", settled)
+        must(settled.settled is True and settled.tag == one, "the accepted one settled", settled)
         must(resumed.resume and resumed.tag == two, "the unsettled one resumed", resumed)
         must(not anew.resume and bodies([anew]) == [b"3"], "the one that the map lacks", anew)
         again.settle(resumed)

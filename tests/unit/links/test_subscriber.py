@@ -71,8 +71,8 @@ def test_the_answer_has_the_real_source(words: str, capabilities: list[str]) -> 
     assert source is not None
     assert (source.address, source.distribution_mode) == ("t", MOVE)
     durable = "durable" in words
-    lasting = (CONFIGURATION, NEVER) if durable else (NOT_DURABLE, LINK_DETACH)
-    assert (source.durable, source.expiry_policy) == lasting
+    assert source.durable == (CONFIGURATION if durable else NOT_DURABLE)
+    assert source.expiry_policy == (NEVER if durable else LINK_DETACH)
     assert source.capabilities == capabilities
     publish(broker, b"a", b"b")
     client.expect_deliveries(b"a", b"b")
