@@ -22,6 +22,7 @@ from tests.support.stored_sources import (
     leases_in,
     put,
 )
+from tests.support.transactions import COORDINATOR_HANDLE, Controller, discharge
 from tests.support.unsettled_maps import told
 
 pytestmark = pytest.mark.requirement("RCV-08")
@@ -145,6 +146,33 @@ async def test_a_message_keeps_its_delivery_count_over_a_restart() -> None:
     attach(back, {again.tag or b"": None})
     (resumed,) = back.expect_deliveries(b"0")
     assert (resumed.resume, count_of(resumed)) == (True, 1)
+
+
+@pytest.mark.parametrize("commits", [True, False], ids=["committed", "open"])
+async def test_an_outcome_within_a_transaction_counts_once_that_is_committed(commits: bool) -> None:
+    store = MemoryStore()
+    client = holding_stored(store, 2)
+    controller = Controller(client.broker, client=client)
+    txn_id = controller.declare()
+    controller.retire(txn_id, 0, ACCEPTED, settled=False)
+    if commits:
+        controller.transfer(discharge(txn_id), COORDINATOR_HANDLE)
+    broker = await restarted(store)
+    one, two = tags_of(2)
+    listed = told(attach(broker.session(), {one: None, two: None}))
+    assert listed == ({two: None} if commits else {one: None, two: None})
+
+
+async def test_messages_that_a_transaction_acquires_return_with_the_restart() -> None:
+    store = MemoryStore()
+    client = filled(store, 2).session()
+    attach(client, {}, credit=0)
+    controller = Controller(client.broker, client=client)
+    txn_id = controller.declare()
+    client.flow(handle=0, credit=2, delivery_count=0, properties={"txn-id": txn_id})
+    assert bodies_of(client) == [b"0", b"1"]
+    broker = await restarted(store)
+    assert counts(broker.session()) == (2, 0)
 
 
 async def test_new_messages_come_behind_those_that_are_resumed() -> None:

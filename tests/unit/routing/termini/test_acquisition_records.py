@@ -8,7 +8,6 @@ from broker.routing.entries.redelivery import Disposal
 from broker.routing.termini.acquisition_records import (
     NAME_PREFIX,
     AcquisitionRecord,
-    DeferrableOutput,
 )
 from storage.batch import Batch
 from storage.leases import StoredTerminus
@@ -30,16 +29,6 @@ def terminus(timeout_s: int = 60) -> StoredTerminus:
     )
 
 
-class RecordingOutput(DeferrableOutput):
-    """Output that counts how often it has to wait for a commit."""
-
-    def __init__(self) -> None:
-        self.waits = 0
-
-    def withhold(self) -> None:
-        self.waits += 1
-
-
 class Scene:
     """A queue with messages, a consumer that acquires them, and a record of its source."""
 
@@ -54,8 +43,6 @@ class Scene:
         self.queue.attach_consumer(self.consumer)
         self.records = self.routing.router.termini.records
         self.record = AcquisitionRecord(self.records, self.queue, terminus())
-        self.output = RecordingOutput()
-        self.record.client = self.output
 
     def acquire(self, count: int) -> None:
         self.consumer.credit = count
@@ -133,16 +120,6 @@ def test_a_message_without_a_row_needs_none() -> None:
     scene.acquire(2)
     assert not scene.records.any
     assert [scene.record.has(entry) for entry in scene.consumer.entries] == [False, False]
-
-
-def test_the_client_waits_once_a_round() -> None:
-    scene = Scene()
-    scene.acquire(2)
-    scene.settle(Disposal.REMOVE)
-    assert scene.output.waits == 1
-    scene.written()
-    scene.settle(Disposal.REMOVE)
-    assert scene.output.waits == 2
 
 
 def test_counts_are_those_of_the_acquisition() -> None:
