@@ -8,6 +8,7 @@ from broker.amqp.outcomes import ACCEPTED, Modified
 from broker.amqp.performatives import RCV_SECOND
 from broker.amqp.terminus import CONNECTION_CLOSE, UNSETTLED_STATE, Source
 from broker.amqp.types import UInt
+from broker.management.suspended_links import RECEIVER, record_of
 from storage.memory import MemoryStore
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, Transfer, body_of, header_of, message
@@ -217,6 +218,9 @@ async def test_restored_termini_count_and_can_be_ended() -> None:
     (terminus,) = termini.all()
     assert termini.count_of(terminus.user) == 1
     assert broker.router.memory.termini > 0
+    record = record_of(terminus, int(broker.clock.now_ms()))
+    assert (record.name, record.role, record.unsettled) == ("receiver", RECEIVER, 3)
+    assert record.remaining_ms == 60_000
     termini.end(terminus, broker.journal.batch)
     broker.container.run_round()
     assert await leases_in(store) == 0
