@@ -3,29 +3,65 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from broker.amqp.outcomes import ACCEPTED, State
 from broker.amqp.performatives import RCV_SECOND, SENDER, Attach, Detach, End, Flow
-from broker.amqp.terminus import CONNECTION_CLOSE, Source, Target
+from broker.amqp.terminus import CONNECTION_CLOSE, UNSETTLED_STATE, Source, Target
+from storage.api import Store
+from storage.memory import MemoryStore
+from storage.sql.postgresql.store import PostgresStore
+from storage.sql.sqlite.store import SqliteStore
 from tests.conformance.resuming import unsettled_map
-from tests.support.broker import Broker, Client
-from tests.support.frames import Body, Disposition, Transfer, body_of
+from tests.support import postgres
+from tests.support.broker import Client
+from tests.support.frames import Body, Disposition, Transfer, body_of, message
+from tests.support.stored_broker import StoredBroker
 from tests.support.unsettled_maps import told
 
 DISCONNECTS: Final = 200
 SOURCE: Final = Source(address="q", expiry_policy=CONNECTION_CLOSE, timeout=60)
-TARGET: Final = Target(address="q", expiry_policy=CONNECTION_CLOSE, timeout=60)
+TARGET: Final = Target(
+    address="q", expiry_policy=CONNECTION_CLOSE, timeout=60, durable=UNSETTLED_STATE
+)
+
+StoreMaker = Callable[[], Store]
+
+
+def memory(folder: Path) -> StoreMaker:  # noqa: ARG001 - like the others
+    store = MemoryStore()
+    return lambda: store
+
+
+def sqlite(folder: Path) -> StoreMaker:
+    return lambda: SqliteStore(folder / "store.db")
+
+
+def postgresql(folder: Path) -> StoreMaker:  # noqa: ARG001 - the data is in its server
+    server = postgres.server()
+    url = server.url(server.database())
+    return lambda: PostgresStore(url)
+
+
+SEEDS: Final = [
+    *(pytest.param(memory, seed, id=f"memory {seed}") for seed in range(3)),
+    pytest.param(sqlite, 3, id="SQLite", marks=pytest.mark.slow),
+    pytest.param(postgresql, 4, id="PostgreSQL", marks=pytest.mark.slow),
+]
+"""The store of each run, and the seed of its disconnects."""
 
 
 @dataclass
 class Resuming:
     """A client that loses its link again and again; frames on their way are lost with it."""
 
-    broker: Broker
+    broker: StoredBroker
     draw: random.Random
     client: Client | None = None
     unsettled: dict[bytes, State | None] = field(default_factory=dict)
@@ -50,10 +86,17 @@ class Resuming:
     def work(self) -> None:
         raise NotImplementedError
 
+    def close(self) -> None:
+        self.broker.close()
+
+    def ways(self) -> tuple[str, ...]:
+        """Return the ways in which the link may end."""
+        return ("detach", "end", "hang up", "steal")
+
     def part(self) -> None:
-        """Lose the link in one of four ways; perhaps read what the broker has sent last."""
+        """Lose the link in one of its ways; perhaps read what the broker has sent last."""
         assert self.client is not None
-        way = self.draw.choice(("detach", "end", "hang up", "steal"))
+        way = self.draw.choice(self.ways())
         if way == "detach":
             self.client.send(Detach(handle=0))
         elif way == "end":
@@ -62,6 +105,9 @@ class Resuming:
             self.client = None
         elif way == "hang up":
             self.client.hang_up()
+            self.client = None
+        elif way == "restart":
+            self.broker = self.broker.restarted()
             self.client = None
         else:
             self.client = self.broker.session(type(self).__name__)
@@ -118,13 +164,22 @@ class Receiver(Resuming):
 
 @dataclass
 class Sender(Resuming):
-    """Settles second to the broker: it resumes a delivery until it has its outcome."""
+    """Settles second to the broker: it resumes a delivery until it has its outcome.
+
+    The broker stores the outcomes, so its link may also end by a restart, unless that ends the
+    store, too.
+    """
 
     numbers: int = 0
     next_id: int = 0
     numbered: Client | None = None
     bodies: dict[bytes, bytes] = field(default_factory=dict)
     ids: dict[int, bytes] = field(default_factory=dict)
+
+    def ways(self) -> tuple[str, ...]:
+        ways = super().ways()
+        # a restart takes most of the time, so there are few
+        return ways if self.broker.store.commits_at_once else (*ways * 3, "restart")
 
     def attach(self, client: Client) -> Attach:
         if client is not self.numbered:
@@ -142,7 +197,8 @@ class Sender(Resuming):
     def transfer(self, tag: bytes, *, resume: bool = False) -> None:
         assert self.client is not None
         self.ids[self.next_id] = tag
-        self.client.transfer(self.next_id, self.bodies[tag], tag=tag, resume=resume)
+        payload = message(self.bodies[tag], durable=True)
+        self.client.transfer(self.next_id, tag=tag, payload=payload, resume=resume)
         self.next_id += 1
 
     def work(self) -> None:
@@ -165,26 +221,31 @@ class Sender(Resuming):
 
 
 @pytest.mark.requirement("RCV-08")
-@pytest.mark.parametrize("seed", range(3))
-def test_a_receiver_takes_each_message_once(seed: int) -> None:
+@pytest.mark.parametrize(("store", "seed"), SEEDS)
+def test_a_receiver_takes_each_message_once(
+    tmp_path: Path, store: Callable[[Path], StoreMaker], seed: int
+) -> None:
     draw = random.Random(seed)
-    broker = Broker()
+    broker = StoredBroker(store(tmp_path))
     receiver = Receiver(broker, draw)
     sent = 0
-    filler = broker.session("filler")
-    filler.attach_sender()
-    for _ in range(DISCONNECTS):
-        receiver.come_back()
-        for _ in range(draw.randint(0, 4)):
-            filler.transfer(sent, b"%d" % sent, settled=True)
-            sent += 1
-            receiver.work()
-        receiver.part()
-    finish(receiver)
-    assert sorted(receiver.taken, key=int) == [b"%d" % number for number in range(sent)]
-    assert broker.router.termini.resumed > DISCONNECTS // 4
-    queue = broker.queue()
-    assert (int(queue.backlogs.waiting), int(queue.state.acquired)) == (0, 0)
+    with closing(receiver):
+        filler = broker.session("filler")
+        filler.attach_sender()
+        for _ in range(DISCONNECTS):
+            receiver.come_back()
+            for _ in range(draw.randint(0, 4)):
+                filler.transfer(sent, payload=message(b"%d" % sent, durable=True), settled=True)
+                sent += 1
+                receiver.work()
+            receiver.part()
+        finish(receiver)
+        assert sorted(receiver.taken, key=int) == [b"%d" % number for number in range(sent)]
+        assert broker.router.termini.resumed > DISCONNECTS // 4
+        queue = broker.queue()
+        assert (int(queue.backlogs.waiting), int(queue.state.acquired)) == (0, 0)
+        broker.catch_up()
+        assert broker.bodies_in("q") == []
 
 
 def finish(receiver: Receiver) -> None:
@@ -202,18 +263,19 @@ def finish(receiver: Receiver) -> None:
 
 
 @pytest.mark.requirement("PRD-03")
-@pytest.mark.parametrize("seed", range(3))
-def test_the_messages_of_a_sender_arrive_once(seed: int) -> None:
+@pytest.mark.parametrize(("store", "seed"), SEEDS)
+def test_the_messages_of_a_sender_arrive_once(
+    tmp_path: Path, store: Callable[[Path], StoreMaker], seed: int
+) -> None:
     draw = random.Random(seed)
-    broker = Broker()
-    sender = Sender(broker, draw)
-    for _ in range(DISCONNECTS):
+    sender = Sender(StoredBroker(store(tmp_path)), draw)
+    with closing(sender):
+        for _ in range(DISCONNECTS):
+            sender.come_back()
+            for _ in range(draw.randint(0, 3)):
+                sender.work()
+            sender.part()
         sender.come_back()
-        for _ in range(draw.randint(0, 3)):
-            sender.work()
-        sender.part()
-    sender.come_back()
-    reader = broker.session("reader")
-    reader.attach_receiver(credit=900)
-    found = [body_of(each.payload) for each in reader.bodies() if isinstance(each, Transfer)]
-    assert sorted(found, key=int) == [b"%d" % number for number in range(sender.numbers)]
+        sender.broker.catch_up()
+        found = [body_of(each) for each in sender.broker.bodies_in("q")]
+        assert sorted(found, key=int) == [b"%d" % number for number in range(sender.numbers)]
