@@ -69,6 +69,10 @@ class LinkFault(Fault):
     """A fault that is answered with detach(closed=true); the session continues."""
 
 
+class ReattachFault(LinkFault):
+    """A fault that is answered with detach(closed=false): the peer may attach the link again."""
+
+
 class SessionFault(Fault):
     """A fault that is answered with end; the connection continues."""
 

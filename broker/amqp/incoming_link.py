@@ -10,6 +10,7 @@ from broker.amqp import serial
 from broker.amqp.body import ENOUGH
 from broker.amqp.errors import (
     DETACH_FORCED,
+    ILLEGAL_STATE,
     INVALID_FIELD,
     MESSAGE_SIZE_EXCEEDED,
     NOT_ALLOWED,
@@ -17,6 +18,7 @@ from broker.amqp.errors import (
     RESOURCE_LIMIT_EXCEEDED,
     TRANSFER_LIMIT_EXCEEDED,
     LinkFault,
+    ReattachFault,
 )
 from broker.amqp.events import IncomingOwner
 from broker.amqp.lifecycle import LinkState
@@ -47,6 +49,8 @@ class IncomingLink(Link):
         # of the delivery that is arriving, or arrived last; 0 if the peer does not state it (2.7.5)
         self.message_format: i64 = 0
         self.settles_second: Final = attach.rcv_settle_mode == RCV_SECOND
+        # the map of either end was incomplete: nothing new until the next attach (2.7.3)
+        self._only_resumes = attach.incomplete_unsettled
         self._low: i64 = 0
         self._max_message_size: Final[i64] = session.connection.limits.max_message_size
         self._partial: Partial | None = None
@@ -77,6 +81,8 @@ class IncomingLink(Link):
             properties=properties,
             unsettled=unsettled,
         )
+        if not self.told_all:
+            self._only_resumes = True
 
     def grant(self, credit: i64) -> None:
         """Let the peer send `credit` messages from now on.
@@ -185,6 +191,10 @@ class IncomingLink(Link):
             raise LinkFault(INVALID_FIELD, "the first transfer of a delivery has a delivery-tag")
         if self.credit + self._surplus <= 0:
             raise LinkFault(TRANSFER_LIMIT_EXCEEDED, "no credit is left on this link")
+        if self._only_resumes and not transfer.resume:
+            raise ReattachFault(
+                ILLEGAL_STATE, "a new delivery after an incomplete unsettled map: attach again"
+            )
         if (
             transfer.rcv_settle_mode == RCV_SECOND
             and not self.settles_second

@@ -27,6 +27,7 @@ from broker.amqp.errors import (
     ConnectionFault,
     Fault,
     LinkFault,
+    ReattachFault,
     SessionFault,
 )
 from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
@@ -116,7 +117,7 @@ class Session:
         except LinkFault as fault:
             if transfer.state_at >= 0:
                 link.lose_posting(transfer, data, at, fault=fault)
-            link.detach(fault)
+            link.detach(fault, closed=not isinstance(fault, ReattachFault))
         if self.incoming_window.wants_refill():
             self.put_flow()
 

@@ -53,6 +53,9 @@ PART_BYTES: Final = 4
 MANY_TAGS: Final = 120
 """A number of deliveries whose tags do not fit into one frame of SMALL_FRAME bytes."""
 
+MANY_LONG_TAGS: Final = 20
+"""A number of deliveries that does so if their tags have 32 bytes."""
+
 
 # -- the broker sends
 
@@ -347,6 +350,48 @@ async def incomplete_map_of_a_sender_settles_nothing(peer: Conversation) -> None
     await after_all(again, b"one", b"two")
 
 
+@case("core", "2.7.3", "A new delivery behind an incomplete map of the client's does no harm.")
+async def new_delivery_after_an_incomplete_map_of_the_client(peer: Conversation) -> None:
+    former = await sent(peer, b"one")
+    again = await come_back(former, {}, incomplete=True)
+    assert isinstance(again, Sender)
+    await again.credit()
+    again.transfer(message(b"new"), tag=b"new")
+    came = await behind_a_new_delivery(peer)
+    taken = [b"new"] if isinstance(came, Disposition) and isinstance(came.state, Accepted) else []
+    if isinstance(came, Detach):
+        must(came.error is not None, "a detach with an error", came)
+        again.session.send(Detach(handle=again.handle))
+    else:
+        await detached(again)
+    third = await sender_back(again, {b"one": None})
+    check_map(third, b"one")
+    await after_all(third, b"one", *taken)
+
+
+@case("core", "2.7.3", "A broker whose map was incomplete detaches where a new delivery comes.")
+async def new_delivery_after_an_incomplete_map_of_the_broker(peer: Conversation) -> None:
+    await peer.open(max_frame_size=SMALL_FRAME)
+    tags = [b"%032d" % number for number in range(MANY_LONG_TAGS)]
+    former = await sent(peer, *tags, session=await peer.begin())
+    again = await sender_back(former, dict.fromkeys(tags))
+    attach = again.remote_attach
+    assert attach is not None
+    must(attach.incomplete_unsettled, "incomplete-unsettled", "a complete map")
+    await again.credit()
+    again.transfer(message(b"new"), tag=b"new")
+    came = await behind_a_new_delivery(peer)
+    must(isinstance(came, Detach) and came.error is not None, "a detach with an error", came)
+
+
+async def behind_a_new_delivery(peer: Conversation) -> object:
+    """Return the broker's answer to a delivery, which may be an outcome or a detach."""
+    came = (await peer.receive()).body
+    while isinstance(came, Flow):
+        came = (await peer.receive()).body
+    return came
+
+
 @case("core", "2.6.13", "Without a map of the client's, the broker holds nothing of it unsettled.")
 async def without_a_map_outcomes_are_forgotten(peer: Conversation) -> None:
     former = await sent(peer, b"one")
@@ -373,9 +418,7 @@ async def tag_of_a_kept_delivery_is_not_taken_for_another(peer: Conversation) ->
     again = await sender_back(former, {b"one": None})
     await again.credit()
     again.transfer(message(b"new"), tag=b"one")
-    came = (await peer.receive()).body
-    while isinstance(came, Flow):
-        came = (await peer.receive()).body
+    came = await behind_a_new_delivery(peer)
     refused = isinstance(came, Detach) and came.error is not None
     must(refused or isinstance(came, Disposition), "an error, or an outcome", came)
 

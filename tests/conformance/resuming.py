@@ -140,9 +140,12 @@ async def sender_back(
     return again
 
 
-async def sent(peer: Conversation, *tags: bytes) -> Sender:
-    """Return a link that settles second and is detached; it has sent a message for each tag."""
-    session = await connected_session(peer)
+async def sent(peer: Conversation, *tags: bytes, session: Session | None = None) -> Sender:
+    """Return a link that settles second and is detached; it has sent a message for each tag.
+
+    It is a link of `session`, by default of the first one of a new connection.
+    """
+    session = session or await connected_session(peer)
     sender = await session.attach_sender(target=target_of(peer), rcv_settle_mode=RCV_SECOND)
     attach = sender.remote_attach
     assert attach is not None

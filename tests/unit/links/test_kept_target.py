@@ -199,6 +199,80 @@ def test_an_incomplete_map_settles_nothing() -> None:
     assert told(answer) == {b"one": "accepted", b"two": "accepted"}
 
 
+def refused_until_the_next_attach(client: Client) -> None:
+    """Check that the last transfer has ended the link, but not its target, and answer that."""
+    refused = client.expect_last(Detach)
+    assert not refused.closed
+    assert refused.error is not None
+    assert refused.error.condition == "amqp:illegal-state"
+    client.send(Detach(handle=0))
+
+
+@pytest.mark.parametrize("mode", [RCV_FIRST, RCV_SECOND])
+def test_a_sender_whose_map_was_incomplete_sends_nothing_new(mode: int) -> None:
+    client = Broker().session()
+    come_back(client, {}, incomplete=True, mode=mode)
+    client.transfer(0, tag=b"new")
+    refused_until_the_next_attach(client)
+    assert waiting(client) == 0
+    come_back(client, {}, mode=mode)
+    client.transfer(1, tag=b"new")
+    assert client.expect_last(Disposition).state == ACCEPTED
+    assert waiting(client) == 1
+
+
+def test_a_sender_whose_map_was_incomplete_resumes_what_it_lists() -> None:
+    client = sending()
+    client.transfer(0, tag=b"one")
+    client.transfer(1, tag=b"two")
+    client.frames()
+    resting(client)
+    come_back(client, {b"two": None}, incomplete=True)
+    resume(client, 2, b"two")
+    assert client.expect_last(Disposition).first == 2
+    client.transfer(3, tag=b"new")
+    client.transfer(4, tag=b"newer")  # this one was on its way
+    refused_until_the_next_attach(client)
+    answer = come_back(client, {b"one": None, b"two": None})
+    assert told(answer) == {b"one": "accepted", b"two": "accepted"}
+    assert waiting(client) == 2
+
+
+def test_after_an_incomplete_map_of_the_broker_nothing_new_is_taken() -> None:
+    tags = [b"%032d" % number for number in range(20)]
+    client = Broker().session(max_frame_size=512)
+    come_back(client, {})
+    for number, tag in enumerate(tags):
+        client.transfer(number, tag=tag)
+    client.frames()
+    resting(client)
+    answer = come_back(client, dict.fromkeys(tags))
+    assert answer.incomplete_unsettled
+    listed = list(told(answer) or {})
+    assert 0 < len(listed) < len(tags)
+    resume(client, 20, listed[0])
+    assert client.expect_last(Disposition).first == 20
+    client.transfer(21, tag=b"new")
+    refused_until_the_next_attach(client)
+    # the others are settled, by their absence: then the rest fits
+    answer = come_back(client, {tags[-1]: None, tags[-2]: None})
+    assert not answer.incomplete_unsettled
+    assert told(answer) == {tags[-1]: "accepted", tags[-2]: "accepted"}
+    client.transfer(22, tag=b"new")
+    assert client.expect_last(Disposition).first == 22
+
+
+def test_a_transaction_fails_with_a_new_delivery_after_an_incomplete_map() -> None:
+    broker = Broker()
+    client = broker.session()
+    controller = Controller(broker, client=client)
+    come_back(client, {}, incomplete=True)
+    txn_id = controller.declare()
+    controller.transfer(message(b"x"), state=TransactionalState(txn_id=txn_id))
+    refused_until_the_next_attach(client)
+    assert controller.fail_to_commit(txn_id) == "amqp:illegal-state"
+
+
 def test_without_a_map_all_is_forgotten() -> None:
     client = sending()
     client.transfer(0, tag=b"one")
