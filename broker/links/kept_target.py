@@ -68,7 +68,9 @@ class KeptTarget:
             link.kept = self._outcomes
             return None
         becomes_stored = self.is_stored and not former.is_stored
+        # if a frame has no room for all: what the sender lists is what it can settle now
         states: UnsettledStates = []
+        unlisted: UnsettledStates = []
         for tag, outcome in kept.states():
             listed = tag_state(theirs[tag]) if tag in theirs else TagState.ABSENT
             # a receiver does the same whether it knows the outcome or not
@@ -77,12 +79,12 @@ class KeptTarget:
                 kept.settled(tag)
                 self.settled(tag)
                 continue
-            states.append((tag, outcome))
+            (unlisted if listed is TagState.ABSENT else states).append((tag, outcome))
             if becomes_stored and outcome is not None:
                 self._store(tag, outcome)
         self._outcomes = link.kept = kept
         self._peer.withhold()  # an outcome is told once it is durable
-        return states
+        return states + unlisted
 
     def note(self, delivery_id: i64, outcome: Outcome) -> None:
         """Note the outcome of a delivery in the batch that has its message."""

@@ -262,6 +262,19 @@ def test_after_an_incomplete_map_of_the_broker_nothing_new_is_taken() -> None:
     assert client.expect_last(Disposition).first == 22
 
 
+def test_an_incomplete_map_of_the_broker_begins_with_what_the_sender_lists() -> None:
+    tags = [b"%032d" % number for number in range(20)]
+    client = Broker().session(max_frame_size=512)
+    come_back(client, {})
+    for number, tag in enumerate(tags):
+        client.transfer(number, tag=tag)
+    client.frames()
+    resting(client)
+    answer = come_back(client, dict.fromkeys(tags[15:18]), incomplete=True)
+    assert answer.incomplete_unsettled
+    assert list(told(answer) or {})[:4] == [*tags[15:18], tags[0]]
+
+
 def test_a_transaction_fails_with_a_new_delivery_after_an_incomplete_map() -> None:
     broker = Broker()
     client = broker.session()
