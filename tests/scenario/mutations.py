@@ -43,6 +43,24 @@ class Mutation:
 
 MUTATIONS: Final = (
     Mutation(
+        "what a suspended source has kept stays acquired when its time is over",
+        "broker/routing/termini/suspended.py",
+        'time is over."""\n        self._remove(terminus)\n        terminus.give_up(batch)',
+        'time is over."""\n        self._remove(terminus)',
+    ),
+    Mutation(
+        "a link without a map leaves acquired what the former one has kept",
+        "broker/links/kept_source.py",
+        "former.give_up(self._peer.container.journal.batch)",
+        "pass",
+    ),
+    Mutation(
+        "an outcome that comes behind a detach is lost",
+        "broker/links/late_outcomes.py",
+        "isinstance(each, QueueEntry) and self._take(each) is not None",
+        "isinstance(each, QueueEntry) and self._take(each) is None",
+    ),
+    Mutation(
         "an entry that comes back goes to the end of the queue",
         "broker/routing/queues/backlogs.py",
         "backlog.put_back(entry)",

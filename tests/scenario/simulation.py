@@ -47,7 +47,8 @@ WEIGHTS: Final = {
     "attach_sender": 3,
     "attach_receiver": 6,
     "grant": 6,
-    "detach": 2,
+    "detach": 3,
+    "come_back": 3,
     "steal": 2,
     "look_up": 1,
     "declare": 3,
@@ -65,6 +66,9 @@ WEIGHTS: Final = {
     "deliver": 5,
 }
 """Relative frequency of each operation; every run draws its own weights from these."""
+
+RESUME_MAX_S: Final = 300
+"""Seconds for which links that end may leave deliveries behind, in every second pair of seeds."""
 
 COUNTED: Final = (
     "published",
@@ -96,6 +100,7 @@ def operations_of(seed: int) -> tuple[Setting, list[Operation]]:
         operations_max=draw.choice((5, 100_000)),
         transaction_timeout_ms=draw.choice((1500, 300_000)),
         pages_out=seed % 2 == 1,
+        resume_max_s=RESUME_MAX_S if seed % 4 > 1 else 0,
     )
     weights = [weight * draw.choice((0, 1, 1, 3)) for weight in WEIGHTS.values()]
     kinds = draw.choices(list(WEIGHTS), [each + 0.2 for each in weights], k=LENGTH)
@@ -209,7 +214,7 @@ class Ending:
             else:
                 client.lose()
         self.run.carry_all()
-        self.run.world.pass_time(3000)
+        self.run.world.pass_time(3000 + 1000 * self.run.world.setting.resume_max_s)
 
     def _check_nobody_is_left(self) -> None:
         container = self.run.world.container

@@ -117,7 +117,8 @@ def filters_for(wish: Wish) -> list[SourceFilter]:
 def _policy(run: Run, link: ClientLink) -> str:
     """Return an expiry-policy: mostly the one that JMS clients use."""
     jms = NEVER if "durable" in link.words else LINK_DETACH
-    return run.draw.choice(POLICIES) if run.draw.random() < 0.4 else jms
+    chance = 0.8 if run.world.setting.resume_max_s else 0.4
+    return run.draw.choice(POLICIES) if run.draw.random() < chance else jms
 
 
 def _temporary(link: ClientLink) -> list[str]:
@@ -168,13 +169,17 @@ def attach_receiver(run: Run, who: int) -> None:
     link = None if session is None else _new_link(run, session, sends=False)
     if session is None or link is None:
         return
-    if not link.dynamic:
-        link.address = address_for(run, link.kind)
-    else:
+    wanted = run.wanted
+    if link.dynamic:
         link.words = ()
+    elif wanted is not None and wanted.kind == link.kind and draw.random() < 0.7:
+        link.address = wanted.address
+    else:
+        link.address = address_for(run, link.kind)
     browses = draw.random() < 0.15 and link.kind == "queue" and link.address != "EXP"
     sends_settled = draw.random() < 0.15
     link.answer = draw.choice((None, None, None, None, ACCEPTED, ACCEPTED, RELEASED, FAILED))
+    link.settles_late = run.world.setting.resume_max_s > 0
     # this address has no limit of attempts: the receiver would get the message for ever
     if link.answer is FAILED and link.address == "patient":
         link.answer = None
@@ -240,11 +245,31 @@ def grant(run: Run, who: int) -> None:
 
 
 def detach(run: Run, who: int) -> None:
-    """Detach or close a random link of client `who`."""
+    """Detach or close a link of client `who`: a random one, or one with unsettled deliveries."""
     session = run.session(who)
     links = [] if session is None else [each for each in session.links.values() if each.is_live()]
-    if links:
-        run.draw.choice(links).detach(closed=run.draw.random() < 0.5)
+    if session is None or not links:
+        return
+    link, closed = run.draw.choice(links), run.draw.random() < 0.5
+    holding = [each for each in set(session.received.values()) if each.is_live()]
+    if holding and run.draw.random() < 0.5:
+        link, closed = min(holding, key=lambda each: each.handle), False
+    if not closed and link in session.receivers():
+        run.former[session.client.container_id] = link
+    link.detach(closed=closed)
+    late = [number for number, each in session.received.items() if each is link]
+    if late:
+        number = run.draw.choice(late)
+        session.settle(number, number, run.draw.choice((ACCEPTED, RELEASED, FAILED)), settled=True)
+
+
+def come_back(run: Run, who: int) -> None:
+    """Attach a receiver again that its container has lost, or detached without closing it."""
+    session = run.session(who)
+    if session is not None:
+        run.wanted = run.former.pop(session.client.container_id, None)
+        attach_receiver(run, who)
+        run.wanted = None
 
 
 def steal(run: Run, who: int) -> None:

@@ -53,6 +53,8 @@ class ClientLink:
     filters: list[SourceFilter] = field(default_factory=list)
     looks_up: bool = False
     coordinates: bool = False
+    settles_late: bool = False
+    "True: the client settles deliveries also after it has detached the link without closing it."
 
     def is_live(self) -> bool:
         return self.is_attached and not self.detach_sent and not self.detach_come
@@ -87,7 +89,8 @@ class ClientLink:
     def detach(self, *, closed: bool) -> None:
         if not self.detach_sent:
             self.detach_sent = True
-            self.session.forget(self)
+            if closed or not self.settles_late:
+                self.session.forget(self)
             self.session.put(Detach(handle=self.handle, closed=closed))
             self.session.leave(self)
 

@@ -122,6 +122,7 @@ class Edge(Transport):
             self.is_over = True
             for _, session in sorted(self._sessions.items()):
                 session.end(Ending.CONNECTION)
+            self.world.suspended.connection_ended(self)
             self.world.subscriptions.connection_ended(self)
             for creation in self._suspended.values():
                 self.world.delete(creation.node)

@@ -122,7 +122,8 @@ class LeaseProgram(Acquirer):
         entries = [self._let_go(entry, ACCEPTED) for entry in self._batches.pop(number)]
 
         def confirm() -> None:
-            self.gone = number
+            if self._lease is lease:  # and not a later one of the name, with batches of its own
+                self.gone = number
             world.gone.update((entry.node, entry.message.id) for entry in entries)
 
         self._confirm(confirm)

@@ -139,10 +139,11 @@ class Link(Consumer):
         elif flow.delivery_count > self.delivery_count:
             raise Wrong("credit was given up without a drain")
 
-    def end(self, ending: Ending) -> None:
-        """End the link: give unsettled deliveries the default-outcome.
+    def end(self, ending: Ending, *, by_fault: bool = False) -> None:
+        """End the link: suspend its unsettled deliveries, or give them the default-outcome.
 
-        Its dynamic node is deleted if its lifetime ends with this ending.
+        `by_fault`: the broker closes it. Its dynamic node is deleted if its lifetime ends with this
+        ending.
         """
         if self.state is State.ENDED:
             return
@@ -155,11 +156,11 @@ class Link(Consumer):
             del world.links[key]
         for awaited in self.session.awaited.values():
             awaited.is_owed = awaited.is_owed and awaited.link is not self
-        for delivery_id, (link, entry) in list(self.session.unsettled.items()):
-            if link is self:
-                del self.session.unsettled[delivery_id]
-                if entry is not None and not entry.node.is_deleted:
-                    world.model.settle(entry, self.default_outcome, explicit=False)
+        terms = world.suspended.terms_of(self)
+        if terms is not None and not by_fault and ending is not Ending.CLOSED:
+            world.suspended.suspend(self, terms, ending)
+        else:
+            self._give_back()
         if self.pieces is not None and self.within is not None:
             self.session.owner.transactions.doom(self.within)
         self.within = None
@@ -169,6 +170,16 @@ class Link(Consumer):
             self._leave(ending)
             if self.creation is not None:
                 self._let_go(self.creation, ending)
+
+    def _give_back(self) -> None:
+        """Give the unsettled deliveries the default-outcome."""
+        unsettled = self.session.unsettled
+        for delivery_id, (link, entry) in list(unsettled.items()):
+            if link is self:
+                del unsettled[delivery_id]
+                if entry is not None and not entry.node.is_deleted:
+                    model = self.session.world.model
+                    model.settle(entry, self.default_outcome, explicit=False)
 
     def _leave(self, ending: Ending) -> None:
         closed = ending is Ending.CLOSED
@@ -285,6 +296,7 @@ class Link(Consumer):
         self.session.world.model.stats["links_refused"] += 1
 
     def _settle_in(self, node: Node | None, terminus: Source | Target) -> None:
+        suspended = self.session.world.suspended
         wish = wish_of(self.attach, self.session.container_id)
         if node is not None and node.kind == "topic" and not self.incoming:
             subscriptions = self.session.world.subscriptions
@@ -293,7 +305,11 @@ class Link(Consumer):
                 subscriptions.join(self.subscription, self)
             subscriptions.give_up(self)
             self.node = self.subscription.queue
+            suspended.claim(self.key())
+            if not self.subscription.is_shared:
+                suspended.end_all_of(self.node)
             return
+        suspended.claim(self.key())
         self.node = node
         self.wish = wish
         self.browses = isinstance(terminus, Source) and terminus.distribution_mode == COPY
@@ -350,6 +366,7 @@ class Session:
                     del self.suspended[key]
                     self.world.delete(creation.node)
             if ending is Ending.SESSION:
+                self.world.suspended.session_ended(self)
                 self.world.subscriptions.session_ended(self)
             for awaited in self.awaited.values():
                 awaited.is_owed = False
@@ -362,11 +379,12 @@ class Session:
         taken = [number for number in self.unsettled if told.first <= number <= last]
         if isinstance(told.state, TransactionalState) and not taken:
             self.owner.transactions.doom(told.state.txn_id)
+        late = {link for link, _ in self.unsettled.values() if link.state is State.ENDED}
         for link, entry in [self.unsettled.pop(number) for number in taken]:
             if entry is None:
                 continue
             if isinstance(told.state, TransactionalState):
-                self.owner.transactions.retire(told.state, entry, link)
+                self.owner.transactions.retire(told.state, entry, link, is_late=link in late)
                 continue
             is_silent = told.state is None or isinstance(told.state, Received)
             state = link.default_outcome if is_silent else told.state

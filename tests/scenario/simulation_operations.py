@@ -32,6 +32,7 @@ from tests.scenario.simulation_attaches import (
     address_for,
     attach_receiver,
     attach_sender,
+    come_back,
     coordinator,
     detach,
     grant,
@@ -245,6 +246,7 @@ def close(run: Run, who: int) -> None:
 def crash(run: Run, who: int) -> None:
     """Lose the socket; the broker may have read part of what was under way."""
     client = run.client(who)
+    run.lose_receiver(client)
     client.edge.feed(run.draw.randint(0, len(client.edge.unread)))
     client.lose()
     del run.clients[who]
@@ -320,6 +322,7 @@ OPERATIONS: Final[dict[str, Callable[[Run, int], None]]] = {
         attach_receiver,
         grant,
         detach,
+        come_back,
         steal,
         look_up,
         send,

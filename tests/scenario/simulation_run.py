@@ -33,7 +33,9 @@ class Run:
         "Clients that have closed, until the broker has closed, too."
         self.draw = random.Random(0)
         self.wanted: ClientLink | None = None
-        "The link that the next attach is to steal."
+        "The link that the next attach is to steal, or to come back for."
+        self.former: dict[str, ClientLink] = {}
+        "The receiver that each container has lost last, or detached without closing it."
 
     def begin_with(self, world: World) -> None:
         """Continue with another broker; all clients have lost their connections."""
@@ -146,6 +148,12 @@ class Run:
                     link.grant(5)
             self.let_answer(session.client)
         return bool(session.received)
+
+    def lose_receiver(self, client: Client) -> None:
+        """Remember a receiver of a client that loses its connection."""
+        links = [link for each in client.live_sessions() for link in each.receivers()]
+        if links:
+            self.former[client.container_id] = self.draw.choice(links)
 
     def temporary(self, kind: str) -> str | None:
         """Return the address of a temporary node that exists or existed; None if there was none."""

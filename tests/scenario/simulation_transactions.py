@@ -102,16 +102,20 @@ class Transactions:
         if found is not None:
             found.is_doomed = True
 
-    def retire(self, state: TransactionalState, entry: Entry, link: Link) -> None:
+    def retire(self, state: TransactionalState, entry: Entry, link: Link, *, is_late: bool) -> None:
         """Defer the outcome of `entry` to the end of the transaction.
 
-        Without an open transaction, return the entry to its queue and end the link.
+        Without an open transaction, return the entry to its queue and end the link, or the session
+        if `is_late`: the link had ended before.
         """
         found = self.join(state.txn_id)
         outcome = state.outcome or link.default_outcome or RELEASED
         if found is None:
             self._return(entry, outcome)
-            link.end(Ending.DETACHED)
+            if is_late:
+                link.session.end()
+            else:
+                link.end(Ending.DETACHED, by_fault=True)
             return
         found.retired[entry] = outcome
         self.count(found)

@@ -21,6 +21,7 @@ from tests.scenario.simulation_model import Model
 from tests.scenario.simulation_records import Ending, Entry, Message, Node, Rule, Wrong
 from tests.scenario.simulation_stages import SinkProgram
 from tests.scenario.simulation_subscriptions import Subscriptions
+from tests.scenario.simulation_termini import SuspendedSources
 from tests.support.broker import Broker
 from tests.support.memory import Quiet
 from tests.support.routing import page_out
@@ -58,6 +59,7 @@ class Setting:
     idle_time_out_ms: int = 0
     operations_max: int = 100_000
     transaction_timeout_ms: int = 300_000
+    resume_max_s: int = 0
     queues: tuple[str, ...] = ("q",)
     topics: tuple[str, ...] = ("t",)
 
@@ -86,8 +88,7 @@ class World:
                 idle_time_out_ms=setting.idle_time_out_ms,
                 transaction_operations_max=setting.operations_max,
                 transaction_timeout_ms=setting.transaction_timeout_ms,
-                # the model knows no suspended links: test_resumed_deliveries.py does
-                resume_max_s=0,
+                resume_max_s=setting.resume_max_s,
             ),
             policy=_policy(DEFAULT),
             patterns=[(address, _policy(rule)) for address, rule in RULES.items()],
@@ -106,6 +107,7 @@ class World:
         self.ended: set[Link] = set()
         "Links ended since the last look: the rest of a delivery may have been written before."
         self.subscriptions = Subscriptions(self)
+        self.suspended = SuspendedSources(self)
         self.lease = LeaseProgram(self)
         self.sink = SinkProgram(self)
         self.sent: dict[int, Sent] = {} if earlier is None else earlier.sent
@@ -147,6 +149,7 @@ class World:
                 link.end(Ending.DETACHED)
 
     def note_deleted(self, node: Node) -> None:
+        self.suspended.end_all_of(node)
         gone = [*node.waiting, *node.asleep]
         self.perhaps_expired += sum(entry.message.ttl > 0 for entry in gone)
         node.waiting.clear()
@@ -280,6 +283,7 @@ class World:
             clock.advance(max(0, int((end if is_last else deadline) - clock.now_ms())))
             self.model.now = int(clock.wall_ms())
             self.model.wake()
+            self.suspended.run_out(self.model.now)
             self.subscriptions.run_out(self.model.now)
             for edge in self.edges:
                 edge.transactions.run_out(self.model.now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.amqp.terminus import NEVER, UNSETTLED_STATE, Source
-from broker.routing.batches.lease import Wanted
+from broker.routing.batches.lease import BatchLease, Wanted
 from tests.conformance.resuming import unsettled_map
 from tests.support.broker import Broker, Client
 from tests.support.endings import hang_up
@@ -18,27 +18,63 @@ from tests.support.unsettled_maps import EMPTY
 pytestmark = pytest.mark.requirement("RCV-08")
 
 
-def test_a_lease_takes_what_no_suspended_link_holds() -> None:
+def suspended_of_three() -> Client:
+    """Return a client that holds two of three messages unsettled, and has detached its link."""
     broker = Broker()
     broker.fill(count=3)
     client = broker.session()
     client.attach_receiver(source=LASTING, credit=2)
     client.expect_deliveries(b"0", b"1")
     resting(client)
-    batch = broker.journal.batch
-    leases = broker.router.leases
+    return client
+
+
+def leased(broker: Broker, number: int = 1) -> tuple[BatchLease, list[bytes]]:
+    """Return the lease of the queue, and the last byte of each message of its batch `number`."""
+    leases, batch = broker.router.leases, broker.journal.batch
     lease = leases.open("l", broker.queue(), ttl_ms=HOUR_MS, batch=batch)
     acquirer = RecordingAcquirer()
-    leases.acquire("l", lease.fencing_token, 1, wanted=Wanted(), acquirer=acquirer)
+    leases.acquire("l", lease.fencing_token, number, wanted=Wanted(), acquirer=acquirer)
     broker.container.run_round()
     (taken,) = acquirer.batches
     assert taken is not None
-    assert [each[-1:] for each in bodies(taken.entries)] == [b"2"]
+    return lease, [each[-1:] for each in bodies(taken.entries)]
+
+
+def test_a_lease_takes_what_no_suspended_link_holds() -> None:
+    client = suspended_of_three()
+    leases, batch = client.broker.router.leases, client.broker.journal.batch
+    lease, taken = leased(client.broker)
+    assert taken == [b"2"]
     come_back(client, dict.fromkeys(tags_of(2)))
     first, last = client.expect_deliveries(b"0", b"1")
     client.send(Disposition(first=first.delivery_id or 0, last=last.delivery_id))
     leases.settle("l", lease.fencing_token, 1, batch=batch)
     assert counts(client) == (0, 0)
+
+
+def test_what_a_lease_gives_back_comes_anew_to_the_link_that_resumes() -> None:
+    client = suspended_of_three()
+    leased(client.broker)
+    come_back(client, dict.fromkeys(tags_of(2)))
+    client.expect_deliveries(b"0", b"1")
+    client.broker.router.leases.release("l", client.broker.journal.batch)
+    client.broker.container.run_round()
+    (anew,) = client.expect_deliveries(b"2")
+    assert not anew.resume
+    assert counts(client) == (0, 3)
+
+
+def test_a_lease_takes_in_order_what_a_suspended_link_has_given_up() -> None:
+    client = suspended_of_three()
+    client.hang_up()
+    client.broker.advance(60_000)
+    _, taken = leased(client.broker)
+    assert taken == [b"0", b"1", b"2"]
+    other = client.broker.session()
+    assert not come_back(other, dict.fromkeys(tags_of(2))).has_unsettled
+    other.expect_nothing()
+    assert counts(other) == (0, 3)
 
 
 def subscriber(broker: Broker, unsettled: bytes | None, *, credit: int = 5) -> Client:

@@ -110,6 +110,18 @@ def test_a_delivery_that_is_resumed_is_not_routed_again(ending: object) -> None:
     assert client.broker.router.termini.count() == 0
 
 
+def test_a_target_that_is_stolen_leaves_its_outcomes_to_the_other_link() -> None:
+    client = sending()
+    client.transfer(0, tag=b"one")
+    client.expect_last(Disposition)
+    other = client.broker.session()
+    assert told(come_back(other, {b"one": None})) == {b"one": "accepted"}
+    client.expect_detach("amqp:link:stolen")
+    resume(other, 0, b"one")
+    assert other.expect_last(Disposition).state == ACCEPTED
+    assert (waiting(other), other.broker.router.termini.count()) == (1, 0)
+
+
 def test_a_resumed_delivery_in_many_frames_is_not_routed_again() -> None:
     client = sending()
     client.transfer(0, tag=b"one")
