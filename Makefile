@@ -64,7 +64,7 @@ BY_FILE := --dist loadfile --no-loadscope-reorder
 COMPILED := PYTEST_XDIST_AUTO_NUM_WORKERS=$$((2 * $$(nproc))) $(BIN)/pytest --compiled
 test: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \
-		$(MAKE) --no-print-directory build $(STAMPS)/spark && \
+		$(MAKE) --no-print-directory build $(STAMPS)/spark $(STAMPS)/delta && \
 		$(MAKE) --no-print-directory $(STAMPS)/bytecode && \
 		$(BIN)/python -m pytest --numprocesses auto $(INTERPRETED) && \
 		$(COMPILED) --numprocesses auto $(BY_FILE) $(BY_CHECK) --ignore tests/spark tests && \
@@ -192,6 +192,8 @@ pins: $(STAMPS)/runtime
 	$(PIP_COMPILE) --extra pipeline -c requirements-build.txt -c requirements-arrow.txt \
 		-c requirements-client.txt -c requirements-http.txt -c requirements-test.txt \
 		-o requirements-duckdb.txt
+	$(PIP_COMPILE) --extra delta -c requirements-build.txt -c requirements-oauth.txt \
+		-c requirements-otel.txt -o requirements-delta.txt
 	$(PIP_COMPILE) --group docs -c requirements-test.txt -o requirements-docs.txt
 	$(PIP_COMPILE) --group build --group dist -c requirements-build.txt -o requirements-dist.txt
 	$(PIP_COMPILE) --group fuzz -c requirements.txt -o requirements-fuzz.txt
@@ -265,6 +267,11 @@ $(STAMPS)/spark: requirements-spark.txt $(STAMPS)/client | $(STAMPS)/http
 $(STAMPS)/pipeline: requirements-duckdb.txt $(STAMPS)/client | $(STAMPS)/http
 	@echo "installing DuckDB"
 	@$(PINNED) --no-build-isolation -r requirements-duckdb.txt
+	@touch $@
+
+$(STAMPS)/delta: requirements-delta.txt | $(STAMPS)/tools
+	@echo "installing what writes Delta tables"
+	@$(PINNED) -r requirements-delta.txt
 	@touch $@
 
 # A copy is built: the hook leaves .so files in its tree, which would hide the .py files here.

@@ -60,6 +60,7 @@ def archive(
     mode: take.ArchiveMode = None,
     selector: take.ArchiveSelector = None,
     every: take.ArchiveEvery = None,
+    form: take.ArchiveFormat = None,
     option: take.More = None,
     engine: take.EngineOption = None,
     master: take.Master = None,
@@ -83,6 +84,7 @@ def archive(
         selector=selector,
         mode=None if mode is None else mode.value,
         every=None if every is None else take.interval(every),
+        form=None if form is None else form.value,
     )
     begin = time.monotonic()
     settings, chosen = SparkSettings(master, pairs(conf, "--conf")), engine_of(engine)

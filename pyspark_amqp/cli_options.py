@@ -142,6 +142,13 @@ class Mode(Enum):
     LEASE = "lease"
 
 
+class Format(Enum):
+    """The formats of an archive: files alone, or files that are Delta tables, too."""
+
+    PARQUET = "parquet"
+    DELTA = "delta"
+
+
 class Delivery(Enum):
     """The ways to send a replay: staged, with each message once, or at least once."""
 
@@ -167,6 +174,15 @@ ArchiveMode = Annotated[
 ]
 ArchiveSelector = Annotated[
     str | None, typer.Option(help="Only messages it selects.", show_default=False)
+]
+ArchiveFormat = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        help="parquet: files in folders; delta: these files are tables of Delta Lake, too."
+        " Without it that of the archive, parquet for a new one.",
+        show_default=False,
+    ),
 ]
 ArchiveEvery = Annotated[
     str | None,

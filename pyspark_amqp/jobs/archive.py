@@ -124,10 +124,15 @@ def place(archive: Archive, batch: BatchName, staged: Path, *, may_be_there: boo
     with archive.locked():
         earlier = _files_of(archive, batch) if may_be_there else []
         if batch.what == EVENTS and _has_others(earlier, staged):
-            return _moved(archive, batch, staged, first=1 + max(map(_number, earlier)))
-        written = _moved(archive, batch, staged)
-        for file in set(earlier) - set(written.paths):
-            file.unlink()
+            written = _moved(archive, batch, staged, first=1 + max(map(_number, earlier)))
+        else:
+            written = _moved(archive, batch, staged)
+            for file in set(earlier) - set(written.paths):
+                file.unlink()
+        if archive.is_delta(batch.what):
+            from pyspark_amqp.jobs import delta
+
+            delta.update(archive, batch.what, batch)
         return written
 
 

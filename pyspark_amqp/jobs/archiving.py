@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 
 MODE: Final = "mode"
 
+PARQUET: Final = "parquet"
+DELTA: Final = "delta"
+
+ROWS_AT_ONCE: Final = "maxMessagesPerTrigger"
+
+EVENTS_AT_ONCE: Final = 100_000
+"""Rows of the event log in a batch, unless an option says otherwise.
+
+They are small: a file of a batch has some MiB, and the job needs about a KiB of memory for each.
+"""
+
 
 def use_of(given: Mapping[str, str]) -> Use:
     """Return how a source with those options is read: browsed ones once, others as a stream."""
@@ -73,11 +84,12 @@ def seconds_of(interval: str) -> float:
 @dataclass
 class Archiving:
     """One run of the archive job. `sources` has the data source's options by part, `messages` and
-    `events`, as far as these are requested."""
+    `events`, as far as these are requested. `form` is the requested format of the archive."""
 
     archive: Archive
     sources: dict[str, dict[str, str]]
     every: str | None
+    form: str | None = None
     sums: dict[str, Sums] = field(default_factory=dict)
 
     @classmethod
@@ -92,6 +104,7 @@ class Archiving:
         selector: str | None,
         mode: str | None,
         every: str | None,
+        form: str | None = None,
     ) -> Archiving:
         """Return the run that the command line asks for."""
         named = {"address": address, "subscription": subscription, "selector": selector}
@@ -102,7 +115,10 @@ class Archiving:
             # rows that the broker has already removed are no reason not to keep the rest
             EVENTS: {MODE: "events", "failOnDataLoss": "false"},
         }
-        return cls(Archive(place), shared(broker, {what: sources[what] for what in whats}), every)
+        if ROWS_AT_ONCE.lower() not in {name.lower() for name in broker}:
+            sources[EVENTS][ROWS_AT_ONCE] = str(EVENTS_AT_ONCE)
+        asked = shared(broker, {what: sources[what] for what in whats})
+        return cls(Archive(place), asked, every, form)
 
     def check(self, engine: str) -> None:
         """Raise OptionError, ArchiveError or BrokerError for what is wrong before Spark starts.
@@ -123,6 +139,7 @@ class Archiving:
             checked.append(read_options(given, use_of(given)))
         check_target(self.archive, list(self.sources))
         self._check_engine(engine)
+        self._check_form()
         with self._reserved(), connected(checked[0]):
             pass
 
@@ -142,6 +159,15 @@ class Archiving:
                     " with it, or archive into another folder"
                 )
 
+    def _check_form(self) -> None:
+        """Raise ArchiveError if the archive has another format than the requested one."""
+        if self.form == PARQUET and (tables := list(filter(self.archive.is_delta, self.sources))):
+            raise ArchiveError(
+                f"{self.archive.data(tables[0])} is a Delta table, and stays one: leave out"
+                " --format, or archive into another folder"
+            )
+        self.archive.check_delta(self.sources, wanted=self.form == DELTA)
+
     def run(self, engine: Engine, say: Callable[[str], None]) -> None:
         """Archive what is there now, or for ever if there is an interval (`every`)."""
         # messages first, so that the event log has what became of those archived here
@@ -149,6 +175,7 @@ class Archiving:
         tell = {what: partial(self._written, what, say) for what in self.sources}
         self.archive.sweep(time.time())
         with self._reserved():
+            self._begin_tables()
             if engine.name == "spark":
                 from pyspark_amqp.engines.spark_engine import spark_engine
                 from pyspark_amqp.jobs import spark_archive
@@ -162,6 +189,14 @@ class Archiving:
 
                 every_s = None if self.every is None else seconds_of(self.every)
                 local_archive.run(self.archive, duck_engine(engine), self.sources, tell, every_s)
+
+    def _begin_tables(self) -> None:
+        """Make the requested Delta tables; complete those that a killed job has left behind."""
+        for what in self.sources:
+            if self.form == DELTA or self.archive.is_delta(what):
+                from pyspark_amqp.jobs import delta
+
+                delta.begin(self.archive, what)
 
     def _reserved(self) -> ExitStack:
         """Return the context in which no other process archives one of the sources.

@@ -65,16 +65,33 @@ def compact(
 ) -> Compacted:
     """Merge the small files of `whats`; call `tell` with each folder before it is looked at.
 
-    Raise ArchiveError if the file system cannot exchange folders.
+    Raise ArchiveError if the file system cannot exchange folders, or if deltalake is missing for
+    the archive's Delta tables.
     """
     done = Compacted()
+    asked = list(whats)
+    archive.check_delta(asked)
     sweep(archive)
-    for what in whats:
+    for what in asked:
+        # a compaction that was killed may have left the log of a Delta table behind
+        _follow(archive, what)
         last = last_batches(archive.files(what))
         for folder in archive.folders(what):
             tell(folder)
-            done += _compact_folder(archive, folder, last, target_bytes)
+            changed = _compact_folder(archive, folder, last, target_bytes)
+            if changed.folders:
+                _follow(archive, what)
+            done += changed
     return done
+
+
+def _follow(archive: Archive, what: str) -> None:
+    """List the files of `what` in its Delta table, if it is one."""
+    if archive.is_delta(what):
+        from pyspark_amqp.jobs import delta
+
+        with archive.locked():
+            delta.update(archive, what)
 
 
 def sweep(archive: Archive) -> None:

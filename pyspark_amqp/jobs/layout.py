@@ -12,9 +12,10 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -35,6 +36,9 @@ EARLIER_NAMES: Final = {EVENTS: "journal"}
 STAGING: Final = "_staging"
 CHECKPOINTS: Final = "_checkpoints"
 LOCK: Final = "_lock"
+
+DELTA_LOG: Final = "_delta_log"
+"""The folder that makes the folder it is in a table of Delta Lake."""
 
 STALE_S: Final = 24 * 60 * 60
 
@@ -169,6 +173,18 @@ class Archive:
                 )
                 if all(now - _written_at(path) > STALE_S for path in inside):
                     shutil.rmtree(left)
+
+    def is_delta(self, what: str) -> bool:
+        """Return whether the folder of `what` is a Delta table, whose log has to follow."""
+        return (self.data(what) / DELTA_LOG).is_dir()
+
+    def check_delta(self, whats: Iterable[str], *, wanted: bool = False) -> None:
+        """Raise ArchiveError if a Delta table is there, or is `wanted`, and its library is not."""
+        if (wanted or any(map(self.is_delta, whats))) and find_spec("deltalake") is None:
+            raise ArchiveError(
+                f"deltalake, which the Delta tables of {self.root} need, is missing:"
+                " pip install 'jms-broker[delta]'"
+            )
 
     def check_is_there(self) -> None:
         """Raise ArchiveError if the archive's folder does not exist."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +39,9 @@ store = "sqlite:///store.db"
 pattern = "*"
 event_log = true
 """
+
+AS_TABLES: Final = {"form": "delta"} if find_spec("deltalake") is not None else {}
+"""The format of archives that are Delta tables, too, if the library for them is installed."""
 
 COUNT: Final = 40
 
@@ -100,6 +104,19 @@ def archive(
     return job.summary()
 
 
+def check_tables(place: Path) -> None:
+    """Check that the Delta table of messages has the rows of the files, if there is one."""
+    if AS_TABLES:
+        from deltalake import DeltaTable
+
+        names = ["address", "amqp", "position"]
+        rows = DeltaTable(place / MESSAGES).to_pyarrow_table(columns=[*names, "enqueuedAt"])
+        found = rows.append_column("us", rows["enqueuedAt"].cast("int64")).drop(["enqueuedAt"])
+        columns = ", ".join((*names, "epoch_us(enqueuedAt)"))
+        in_files = read_by_duckdb(Archive(place), MESSAGES, columns)
+        assert sorted(tuple(row.values()) for row in found.to_pylist()) == in_files
+
+
 def replaying(broker: BrokerProcess, place: Path, to: str | None, **asked: object) -> Replaying:
     given: dict[str, object] = {
         **dict.fromkeys(("since", "until", "subscription", "selector")),
@@ -121,6 +138,7 @@ def run(job: Replaying, engine: Engine, **how: object) -> dict[str, object]:
 @pytest.mark.requirement("PIP-66")
 @pytest.mark.requirement("PIP-67")
 @pytest.mark.requirement("PIP-75")
+@pytest.mark.requirement("PIP-80")
 def test_from_the_broker_into_the_archive_and_back(
     engine: Engine, journaling: BrokerProcess, tmp_path: Path
 ) -> None:
@@ -130,7 +148,7 @@ def test_from_the_broker_into_the_archive_and_back(
     fill(journaling, invoices)
     received(journaling, invoices, 10)
 
-    summed = archive(engine, journaling, place, MESSAGES, address=invoices)
+    summed = archive(engine, journaling, place, MESSAGES, address=invoices, **AS_TABLES)
     assert summed["messages"] == COUNT - 10
     repeated = archive(engine, journaling, place, MESSAGES, address=invoices)
     assert repeated["messages"] == 0, "what stays in the broker is archived once"
@@ -141,6 +159,7 @@ def test_from_the_broker_into_the_archive_and_back(
     assert summed["events"] >= 4 * COUNT + 2 * 10
     repeated = archive(engine, journaling, place, MESSAGES, address=orders, mode="lease")
     assert repeated["messages"] == 0, "what was leased and archived is settled"
+    check_tables(place)
 
     told = Told()
     audit = Auditing(place, {"url": journaling.url}, addresses=(orders, invoices))

@@ -69,3 +69,16 @@ def test_messages_are_archived_by_one_job_at_a_time(tmp_path: Path, mode: str) -
         pytest.raises(ArchiveError, match="another job archives the same messages"),
     ):
         job.check("duckdb")
+
+
+@pytest.mark.requirement("PIP-60")
+@pytest.mark.parametrize(
+    ("option", "rows"),
+    [({}, 100_000), ({"maxMessagesPerTrigger": "7"}, 7), ({"maxmessagespertrigger": "8"}, 8)],
+    ids=["by default", "as the option says", "whose name is in lower case"],
+)
+def test_the_event_log_is_archived_in_large_batches(option: dict[str, str], rows: int) -> None:
+    sources = asked(option, "lease").sources
+    read = {what: read_options(given, use_of(given)) for what, given in sources.items()}
+    assert read[EVENTS].number("maxMessagesPerTrigger") == rows
+    assert read[MESSAGES].number("maxMessagesPerTrigger") == (rows if option else 10_000)
