@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 import duckdb
 import pyarrow as pa
 
-from pyspark_amqp.one_line import UserError
+from pyspark_amqp.engines.folders import folder_values
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import Options, read_options
 from pyspark_amqp.rows.columns import (
@@ -60,6 +60,9 @@ SETTINGS: Final = {
 ZONED: Final = "TIMESTAMP WITH TIME ZONE"
 
 ROWS_AT_ONCE: Final = 10_000
+
+FILE: Final = "pathOfFile"
+"""The name of a column with the path of a row's file; no column of an archive has it."""
 
 
 @final
@@ -154,7 +157,6 @@ class DuckEngine:
             recording.close()
 
     def parquet(self, folder: Path, columns: Mapping[str, str]) -> DuckTable:
-        _check_above(folder, columns)
         files = [
             file
             for file in sorted(folder.rglob("*.parquet"))
@@ -162,14 +164,21 @@ class DuckEngine:
         ]
         # an empty table has the columns that older files lack
         lacking = self.table(columns, [])
-        scanned = self.made(
-            "VIEW",
-            f"SELECT * FROM {lacking.name} UNION ALL BY NAME SELECT * FROM read_parquet("
-            f"[{_listed(files)}], hive_partitioning = true, hive_types_autocast = false,"
-            " union_by_name = true)",
-        )
+        rows = self._in_places(folder, files) if _misleads(folder, columns) else _rows_of(files)
+        scanned = self.made("VIEW", f"SELECT * FROM {lacking.name} UNION ALL BY NAME {rows}")
         names = ", ".join(f'"{name}"' for name in columns)
         return self.made("VIEW", f"SELECT {names} FROM ({self._without_zones(scanned.name)}) x")
+
+    def _in_places(self, folder: Path, files: Sequence[Path]) -> str:
+        """Return a statement of the rows of `files`, with columns from the folders below `folder`.
+
+        DuckDB itself would take columns from the folders above, too, and prefer them.
+        """
+        values = [folder_values(file.relative_to(folder).parent) for file in files]
+        places = [{FILE: str(file), **each} for file, each in zip(files, values, strict=True)]
+        table = self.of_arrow(pa.Table.from_pylist(places))
+        rows = _rows_of(files, own=True)
+        return f"SELECT * EXCLUDE ({FILE}) FROM ({rows}) JOIN {table.name} USING ({FILE})"
 
     def send(
         self, messages: Table, names: Sequence[str], order: str, options: Mapping[str, str]
@@ -236,16 +245,24 @@ def _browsed(options: Options, names: Sequence[str]) -> Iterator[pa.RecordBatch]
         yield from browse_rows(options, names, place, part)
 
 
-def _check_above(folder: Path, columns: Iterable[str]) -> None:
-    """Raise UserError if DuckDB took a column from a folder above `folder`, as from those below."""
+def _misleads(folder: Path, columns: Iterable[str]) -> bool:
+    """Return whether DuckDB would take a column from the name of `folder`, or of one above it."""
     names = {name.lower() for name in columns}
-    for part in folder.parts:
-        name, equals, _ = part.partition("=")
-        if equals and name.lower() in names:
-            raise UserError(
-                f"{folder} lies in the folder {part!r}, from which DuckDB takes the column {name}:"
-                " rename that folder, or say --engine spark"
-            )
+    parts = (part.partition("=") for part in folder.parts)
+    return any(equals and name.lower() in names for name, equals, _ in parts)
+
+
+def _rows_of(files: Iterable[Path], *, own: bool = False) -> str:
+    """Return a statement of the rows of `files` and of the columns in the names of their folders.
+
+    With `own` there are the columns of the files alone, and the path of the file of each row.
+    """
+    manner = (
+        f"hive_partitioning = false, filename = '{FILE}'"
+        if own
+        else "hive_partitioning = true, hive_types_autocast = false"
+    )
+    return f"SELECT * FROM read_parquet([{_listed(files)}], {manner}, union_by_name = true)"
 
 
 def _listed(files: Iterable[Path]) -> str:

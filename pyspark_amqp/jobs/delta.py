@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -20,7 +19,8 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
-from pyspark_amqp.jobs.layout import COLUMNS, FOLDERS, NO_VALUE, Archive
+from pyspark_amqp.engines.folders import folder_values
+from pyspark_amqp.jobs.layout import COLUMNS, FOLDERS, Archive
 from pyspark_amqp.rows.columns import schema_of
 
 if TYPE_CHECKING:
@@ -87,17 +87,11 @@ def _added(root: Path, path: str, state: FileState) -> AddAction:
     return AddAction(
         path=path,
         size=size,
-        partition_values=_values(Path(path).parent),
+        partition_values=folder_values(Path(path).parent),
         modification_time=changed_ms,
         data_change=True,
         stats=json.dumps({"numRecords": rows}),
     )
-
-
-def _values(folder: Path) -> Mapping[str, str | None]:
-    """Return the values of the columns that are in the names of a file's folders."""
-    pairs = (part.partition("=") for part in folder.parts)
-    return {name: None if value == NO_VALUE else unquote(value) for name, _, value in pairs}
 
 
 def _now_ms() -> int:

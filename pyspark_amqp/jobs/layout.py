@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
+from pyspark_amqp.engines.folders import NO_VALUE
 from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, MESSAGE_COLUMNS
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ FILE: Final = re.compile(r"part-(?P<query>[0-9a-z]+)-b(?P<batch>\d{10})-(?P<numb
 
 UNSAFE: Final = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 """Characters that Spark writes as %XX in the name of a folder, as Hive does."""
-
-NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 class ArchiveError(Exception):

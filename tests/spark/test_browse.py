@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.interop.broker_process import BrokerProcess
+from tests.interop.broker_process import ROOT, BrokerProcess
+from tests.interop.proton_peer import Peer
 from tests.spark.leasing import Stream, entity, ids
 from tests.spark.sent import send, texts
 
@@ -18,8 +20,14 @@ SETTINGS = """
 store = "sqlite:///store.db"
 [http]
 port = 0
+[[address]]
+pattern = "orders"
+event_log = true
 """
 COUNT = 500
+
+PAGE = ROOT / "docs" / "spark" / "data-source.md"
+SQL = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +105,26 @@ def test_a_stream_by_http_has_every_message_once(
     stream.run()
     assert stream.counts == Counter(ids("taken", range(300)))
     assert [len(batch.rows) for batch in stream.batches] == [200, 100]
+
+
+@pytest.mark.requirement("PIP-33")
+def test_views_in_sql_as_the_page_prints_them(spark: SparkSession, shown: BrokerProcess) -> None:
+    send(shown.url, "orders", texts(3, address="orders"))
+    (printed,) = SQL.findall(PAGE.read_text())
+    statements = printed.replace("amqp://localhost:5672", shown.url).split(";")
+    *views, select, insert, end = statements
+    assert not end.strip()
+    for each in views:
+        spark.sql(each)
+    try:
+        found = [row.messageId for row in spark.sql(select).collect()]
+        assert sorted(found) == ids("orders", range(3))
+        spark.sql(insert)
+    finally:
+        for name in ("orders", "events"):
+            spark.catalog.dropTempView(name)
+    with Peer(shown.url) as peer:
+        peer.opened()
+        bodies = [str(body) for body in peer.bodies("orders")]
+    assert sorted(bodies[:3]) == [f"TEXT {number}" for number in range(3)], "they are urgent"
+    assert bodies[3:] == [f"text {number}" for number in range(3)]

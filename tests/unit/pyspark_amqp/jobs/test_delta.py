@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pyspark_amqp.engines.folders import NO_VALUE
 from pyspark_amqp.jobs import archiving
 from pyspark_amqp.jobs.archive import BatchName, place, schema_in_files
 from pyspark_amqp.jobs.archiving import Archiving
@@ -21,7 +22,6 @@ from pyspark_amqp.jobs.layout import (
     FILE,
     FOLDERS,
     MESSAGES,
-    NO_VALUE,
     Archive,
     ArchiveError,
     folder_name,
