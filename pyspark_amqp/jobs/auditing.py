@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -166,6 +165,7 @@ class Auditing:
         """Write all offending messages to a file: Parquet if its name ends so, else CSV."""
         import pyarrow.parquet as pq
 
+        from pyspark_amqp.jobs.csv_file import write_csv
         from pyspark_amqp.jobs.findings import in_order
 
         table = in_order(offending).arrow()
@@ -173,11 +173,7 @@ class Auditing:
         if path.suffix == ".parquet":
             pq.write_table(table, path)
             return
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(table.column_names)
-            for row in table.to_pylist():
-                writer.writerow(["" if value is None else str(value) for value in row.values()])
+        write_csv(path, table.column_names, (row.values() for row in table.to_pylist()))
 
 
 def _compute(kept: Table) -> None:

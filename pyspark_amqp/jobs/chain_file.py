@@ -9,7 +9,7 @@
     address = "orders"
 
 A table `[[job]]` has the job's name, its archive, and its options by their long names. Options at
-the top are those of each job that knows them.
+the top are those of each job that knows them. Those of Spark's session are at the top only.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from pyspark_amqp.options import OptionError
 RUN: Final = "run"
 ARCHIVE: Final = "archive"
 JOB: Final = "job"
+
+OF_ALL: Final = ("master", "conf")
+"""Options of the session of Spark, which all jobs share."""
 
 JOBS_MAX: Final = 1000
 """Maximum jobs of one file."""
@@ -64,6 +67,10 @@ def _words(
             continue
         if key not in known[name]:
             raise OptionError(f"{where}: {name} has no option {key}")
+        if key in OF_ALL and key in job:
+            raise OptionError(
+                f"{where}: Spark starts once, for all jobs: give {key} at the top of the file"
+            )
         if value is False:
             # a flag is off by default, unless there is an option that says no
             words += [f"--no-{key}"] if f"no-{key}" in known[name] else []

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark_amqp.jobs.charts import CHARTS, RIGHT, WIDTH, RowChart, TimeChart
+from pyspark_amqp.jobs.csv_file import write_csv
 from pyspark_amqp.jobs.quantities import duration, number
 from pyspark_amqp.jobs.report import BEHIND, BEHIND_MAX, Report, total
 
@@ -56,8 +55,8 @@ def write(report: Report, folder: Path, judged: Judged | None = None) -> list[Pa
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / name for name in NAMES]
     paths[0].write_text(page(report, judged), encoding="utf-8")
-    _write_csv(paths[1], report.addresses)
-    _write_csv(paths[2], report.points)
+    for path, rows in ((paths[1], report.addresses), (paths[2], report.points)):
+        write_csv(path, list(rows[0]) if rows else [], (row.values() for row in rows))
     return paths
 
 
@@ -107,17 +106,3 @@ def _environment() -> jinja2.Environment:
     }
     made.globals |= {"width": WIDTH, "right": RIGHT}
     return made
-
-
-def _write_csv(path: Path, rows: Sequence[Record]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        if rows:
-            writer.writerow(rows[0])
-        writer.writerows([_cell(value) for value in row.values()] for row in rows)
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return value.isoformat() if isinstance(value, datetime) else str(value)

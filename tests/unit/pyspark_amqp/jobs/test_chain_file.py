@@ -11,7 +11,7 @@ from pyspark_amqp.jobs.chain_file import command_lines
 from pyspark_amqp.options import OptionError
 
 KNOWN: Final = {
-    "archive": frozenset({"engine", "url", "address", "option"}),
+    "archive": frozenset({"engine", "url", "address", "option", "master", "conf"}),
     "report": frozenset({"engine", "out", "audit", "no-audit", "json", "address"}),
 }
 
@@ -27,6 +27,7 @@ def test_each_table_is_a_command_with_the_options_at_the_top_that_it_knows(tmp_p
     text = """
         engine = "duckdb"
         url = "amqp://h"
+        master = "local[2]"
         [[job]]
         run = "archive"
         archive = "a b"
@@ -40,7 +41,8 @@ def test_each_table_is_a_command_with_the_options_at_the_top_that_it_knows(tmp_p
     """
     assert lines(tmp_path, text) == [
         [
-            *("archive", "a b", "--engine", "duckdb", "--url", "amqp://h", "--address", "orders"),
+            *("archive", "a b", "--engine", "duckdb", "--url", "amqp://h"),
+            *("--master", "local[2]", "--address", "orders"),
             *("--option", "numPartitions=2", "--option", "leaseTtl=1h"),
         ],
         ["report", "--engine", "spark", "--no-audit", "--json"],
@@ -55,6 +57,10 @@ WRONG: Final = [
     pytest.param("[[job]]\nrun='report'\nurl='x'", "report has no option url", id="not its own"),
     pytest.param("adress='q'\n[[job]]\nrun='report'", "no job has an option adress", id="top"),
     pytest.param("[[job]]\nrun='report'\nout={a=1}", "out is neither a text nor", id="a table"),
+    pytest.param(
+        "[[job]]\nrun='archive'\nmaster='x'", "for all jobs: give master at the top", id="master"
+    ),
+    pytest.param("[[job]]\nrun='archive'\nconf=['a=b']", "give conf at the top", id="conf"),
     pytest.param("[[job]\n", "jobs.toml: ", id="no TOML"),
     pytest.param("[[job]]\nrun='report'\n" * 1001, "has 1001 jobs, at most 1000", id="too many"),
 ]
