@@ -241,6 +241,19 @@ def test_columns_are_not_pruned_but_a_schema_of_the_user_s_arrives(toys: Toys) -
     assert asked[-1] == ["word"]
 
 
+def test_a_view_in_sql_has_its_options_and_a_table_has_none(toys: Toys) -> None:
+    options = ", ".join(f"{name} '{value}'" for name, value in toys.plain.items())
+    toys.spark.sql(f"CREATE TEMPORARY VIEW toy_view USING toy OPTIONS ({options})")
+    toys.spark.sql(f"CREATE TABLE toy_table (word STRING) USING toy OPTIONS ({options})")
+    try:
+        assert toys.spark.table("toy_view").count() == 10
+        with pytest.raises(PySparkException, match="KeyError: 'calls'"):
+            toys.spark.table("toy_table").count()
+    finally:
+        toys.spark.sql("DROP TABLE toy_table")
+        toys.spark.catalog.dropTempView("toy_view")
+
+
 def test_a_reader_that_takes_filters_needs_a_setting(toys: Toys) -> None:
     source = toys.spark.read.format("toy").options(**toys.plain, pushdown="true")
     with pytest.raises(AnalysisException, match="filterPushdown"):
