@@ -380,8 +380,12 @@ class Session:
         if isinstance(told.state, TransactionalState) and not taken:
             self.owner.transactions.doom(told.state.txn_id)
         late = {link for link, _ in self.unsettled.values() if link.state is State.ENDED}
-        for link, entry in [self.unsettled.pop(number) for number in taken]:
+        popped = {number: self.unsettled.pop(number) for number in taken}
+        for number, (link, entry) in popped.items():
             if entry is None:
+                continue
+            if self.is_over:  # by a fault of a delivery before this one
+                self.unsettled[number] = (link, entry)
                 continue
             if isinstance(told.state, TransactionalState):
                 self.owner.transactions.retire(told.state, entry, link, is_late=link in late)

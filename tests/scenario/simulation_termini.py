@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from broker.amqp.outcomes import Accepted
 from broker.amqp.terminus import LINK_DETACH, NEVER, SESSION_END
 from tests.scenario.simulation_records import Ending, Entry, Node
 from tests.scenario.simulation_subscriptions import LIVES_UNTIL, Key, Terms
@@ -98,9 +99,12 @@ class SuspendedSources:
         kept = self._all.pop(key, None)
         if kept is None:
             return
+        model, default = self._world.model, kept.link.default_outcome
         for entry in kept.take_all():
             if not entry.node.is_deleted:
-                self._world.model.settle(entry, kept.link.default_outcome, explicit=False)
+                model.settle(entry, default, explicit=False)
+            elif isinstance(default, Accepted):
+                model.stats["acknowledged"] += 1  # it was deleted with its queue
 
     def end_all_of(self, queue: Node) -> None:
         """End the sources of a queue: it is deleted, or has its only subscriber again."""

@@ -146,7 +146,7 @@ class World:
         self.subscriptions.end_all_of(node)
         for link in list(self.links.values()):
             if link.node is not None and link.node.is_deleted:
-                link.end(Ending.DETACHED)
+                link.end(Ending.DETACHED, by_fault=True)
 
     def note_deleted(self, node: Node) -> None:
         self.suspended.end_all_of(node)
@@ -324,9 +324,10 @@ class World:
         store = self.store
         while isinstance(store, GatedStore) and any(edge.peer.withholds() for edge in self.edges):
             self._step()
-            if not store.commits:
+            if store.commits:
+                self._let_through(store)
+            elif any(edge.peer.withholds() for edge in self.edges):
                 raise Wrong("an answer waits for a commit, and there is none")
-            self._let_through(store)
 
     def _step(self) -> None:
         self._run_on()
