@@ -41,9 +41,14 @@ class SpawnedTasks:
         task.add_done_callback(self._tasks.discard)
 
     async def end(self, *, cancel: bool) -> None:
-        """Await all tasks; `cancel` them before, if what they wait for will never happen."""
+        """Await all tasks; `cancel` them before, if what they wait for will never happen.
+
+        Each has made its first step by then: a task that is cancelled before it never runs, and
+        so does not undo what was done for it, such as a hold of the journal.
+        """
         answering = list(self._tasks)
         if cancel:
+            await asyncio.sleep(0)
             for task in answering:
                 task.cancel()
         for task in answering:

@@ -284,6 +284,14 @@ async def test_a_settlement_that_is_broken_off_is_not_written() -> None:
     assert await broken_off(scene) == (0, COUNT)
 
 
+@pytest.mark.requirement("PIP-01", "PRD-03")
+async def test_a_settlement_that_is_cancelled_before_its_first_step_is_not_written() -> None:
+    scene = await leased()
+    scene.lease("SETTLE", fencing_token=1, batch=1)
+    assert scene.broker.queue().state.acquired == COUNT, "it has begun"
+    assert await broken_off(scene) == (0, COUNT)
+
+
 @pytest.mark.requirement("PIP-01")
 async def test_the_end_of_a_lease_during_a_settlement_returns_nothing() -> None:
     scene = await leased()
