@@ -200,7 +200,7 @@ class Bridge(BridgeControl):
                 self.source.stop_asking()
             is_busy = moving.step()
             connection.flush()
-            connection.check()
+            moving.check_end()
             self.status.held = self.source.held()
             if is_busy:
                 await asyncio.sleep(0)

@@ -16,6 +16,8 @@ class PausedError(BridgeError):
 class TooLargeError(BridgeError):
     """Raised if the other broker has ended a link because a message is too large: which, is open.
 
+    It may have ended the session or the connection instead.
+
     `is_known`: the message has been found, and is not sent again.
     """
 

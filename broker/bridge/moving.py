@@ -13,6 +13,7 @@ from broker.bridge.large_sending import LargeSending
 from broker.bridge.moving_batch import MovingBatch
 from broker.bridge.remote_sink import RemoteSink
 from broker.links.staging import ATTEMPT, BATCH, PARTITION, QUERY
+from broker.routing.entries.entry import QueueEntry
 
 if TYPE_CHECKING:
     from broker.bridge.bridge import Bridge
@@ -29,6 +30,7 @@ class Moving:
     ) -> None:
         self._bridge: Final = bridge
         self._source: Final = bridge.source
+        self._connection: Final = connection
         self._engine: Final = connection.engine
         self._sink: Final = sink
         self._commit: int | None = None
@@ -127,7 +129,9 @@ class Moving:
             if link.condition == RESOURCE_LIMIT_EXCEEDED and self._sink is not None:
                 raise TargetFullError(reason)
             if link.condition == MESSAGE_SIZE_EXCEEDED:
-                raise TooLargeError(reason, is_known=self._finds_too_large(batch, link))
+                entries = self._without_outcome(batch, link)
+                is_known = self._notes_too_large(entries, link.refusal)
+                raise TooLargeError(reason, is_known=is_known)
             raise BridgeError(reason)
         if not link.is_attached and monotonic() > self._attach_until_s:
             raise BridgeError(f"to {to}: no answer to the attach for {ANSWER_S:g} s")
@@ -136,23 +140,43 @@ class Moving:
         if link.is_attached and self._sink is not None and QUERY not in link.properties:
             raise BridgeError(f"to {to}: the other broker stages nothing")
 
-    def _finds_too_large(self, batch: MovingBatch, link: SendingLink) -> bool:
-        """Note the message for which the other broker has ended `link`; return whether it is known.
+    def check_end(self) -> None:
+        """Raise BridgeError if the connection, or its session, has ended.
 
-        It is the only one of the batch, or the only one without an outcome.
+        Raise TooLargeError if a message is the reason: some brokers end more than its link.
         """
-        entries = batch.entries
-        if self._sink is None:
-            entries = [entries[place] for place in link.unsettled.values()]
+        engine = self._engine
+        if engine.condition == MESSAGE_SIZE_EXCEEDED:
+            entries: list[QueueEntry] = []
+            for batch in self._source.batches:
+                if batch.link is not None:
+                    entries += self._without_outcome(batch, batch.link)
+            is_known = self._notes_too_large(entries, engine.failure)
+            raise TooLargeError(engine.failure, is_known=is_known)
+        self._connection.check()
+
+    def _notes_too_large(self, entries: list[QueueEntry], why: str) -> bool:
+        """Note the message that was too large if it is the only one of `entries`."""
         if len(entries) != 1:
             return False
-        self._bridge.unsendable[entries[0]] = link.refusal
+        self._bridge.unsendable[entries[0]] = why
         return True
+
+    def _without_outcome(self, batch: MovingBatch, link: SendingLink) -> list[QueueEntry]:
+        """Return the messages for which the other broker may have ended `link`.
+
+        All of a batch that is staged: it has an outcome as a whole, at its COMMIT.
+        """
+        if self._sink is not None:
+            return batch.entries
+        return [batch.entries[place] for place in link.unsettled.values()]
 
     # -- sending
 
     def _send(self) -> bool:
         """Send a portion of the first batch that has not been begun as a whole."""
+        if self._engine.failure:
+            return False  # `check_end` looks at what was sent before
         for batch in self._source.batches[: self._source.ahead]:
             if not batch.is_begun() or batch is self._large_batch:
                 return self._send_of(batch)

@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from broker.amqp.encode import BytesWriter
+from broker.amqp.errors import MESSAGE_SIZE_EXCEEDED
+from broker.amqp.frames import put_frame
+from broker.amqp.outcomes import Error
+from broker.amqp.performatives import Close, End, Performative
 from broker.bridge import moving
 from broker.embedding import Broker
 from broker.links.bridge_status import WAITING
@@ -52,17 +57,35 @@ async def test_a_refused_message_of_a_committed_batch_is_kept(tmp_path: Path) ->
 
 
 class HidesTheLimit(PortProxy):
-    """Shows a larger max-message-size than that of the broker behind it, which is 1000."""
+    """Shows a larger max-message-size than that of the broker behind it, which is 1000.
+
+    `end` is the frame that it passes on instead of a detach for a message that is too large.
+    """
+
+    end: Performative | None = None
 
     def see_answer(self, link: CutLink, data: bytes) -> bytes:
+        if self.end is not None and MESSAGE_SIZE_EXCEEDED.encode() in data:
+            out = BytesWriter()
+            put_frame(out, 0, self.end)
+            data = out.getvalue()
         stated, shown = b"\x80" + (1000).to_bytes(8), b"\x80" + (10**9).to_bytes(8)
         return super().see_answer(link, data.replace(stated, shown))
 
 
+TOO_LARGE = Error(condition=MESSAGE_SIZE_EXCEEDED, description="too large")
+ENDS = [
+    pytest.param(None, id="the link"),
+    pytest.param(End(error=TOO_LARGE), id="the session"),
+    pytest.param(Close(error=TOO_LARGE), id="the connection"),
+]
+
+
 @pytest.mark.parametrize("is_of_this_kind", [True, False])
+@pytest.mark.parametrize("end", ENDS)
 @pytest.mark.requirement("BRG-05")
-async def test_a_message_for_which_the_link_ends_is_found(
-    is_of_this_kind: bool, tmp_path: Path
+async def test_a_message_for_which_the_other_broker_ends_a_link_or_more_is_found(
+    end: Performative | None, is_of_this_kind: bool, tmp_path: Path
 ) -> None:
     file, large = tmp_path / "credentials", b"x" * 2000
     async with AsyncExitStack() as stack:
@@ -71,6 +94,7 @@ async def test_a_message_for_which_the_link_ends_is_found(
         if not is_of_this_kind:
             stack.enter_context(of_another_kind(there))
         proxy = await stack.enter_async_context(HidesTheLimit(port_of(there)))
+        proxy.end = end
         bridge = bridge_to(f"amqp://127.0.0.1:{proxy.port}", credentials_file=str(file))
         here = await stack.enter_async_context(Broker(bridge=[bridge]))
         put(here, "q", b"1", b"2", large, b"3")
