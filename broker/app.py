@@ -444,6 +444,7 @@ class App:
         self.container.run_round()
         await asyncio.gather(self.listeners.close(patience_s), self._stop_http())
         self.container.end_termini()
+        self.container.router.staging_area.store_kept(self.journal.batch)
         if self.login is not None:
             self.login.stop()
         self.windows.close()

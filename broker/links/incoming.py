@@ -18,7 +18,7 @@ from broker.amqp.events import IncomingOwner, Intake
 from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.limits import STREAMED_FROM
 from broker.amqp.outcomes import ACCEPTED, Rejected, TransactionalState, error_of
-from broker.amqp.performatives import Attach
+from broker.amqp.performatives import SND_SETTLED, Attach
 from broker.amqp.sections import Sections
 from broker.amqp.terminus import LINK_DETACH, NOT_DURABLE, UNSETTLED_STATE, Target
 from broker.amqp.types import Symbol
@@ -124,7 +124,7 @@ class ProducerEndpoint(IncomingOwner):
         if made is not None:
             self._node = made.node
         if self._node is not None:
-            self._node = self._join(self._node)
+            self._node = self._join(self._node, settles=attach.snd_settle_mode == SND_SETTLED)
             self._credit.node = self._node
             self._credit_pool = self._node.credit_pool
         if isinstance(self._node, ServiceNode):
@@ -167,14 +167,17 @@ class ProducerEndpoint(IncomingOwner):
             router.staging_area.check(request.task, node, text)
         return node
 
-    def _join(self, node: Node) -> Node:
-        """Join the producers of `node`, or of a stage for it; return the node that was joined."""
+    def _join(self, node: Node, *, settles: bool) -> Node:
+        """Join the producers of `node`, or of a stage for it; return the node that was joined.
+
+        `settles`: the link sends its messages settled.
+        """
         task, given = self._request.task, self._request.address
         if task is None or given is None:
             node.producers.append(self._credit)
             return node
         stage = self._container.router.staging_area.begin(task, node, given, origin=self._origin)
-        stage.join(self._credit)
+        stage.join(self._credit, settles=settles)
         return stage
 
     def take_back_credit(self) -> None:

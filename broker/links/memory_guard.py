@@ -59,7 +59,8 @@ class MemoryGuard(TimerCallback):
         for peer in container.peers():
             output += peer.output_bytes()
         memory.output = output
-        memory.staged = container.router.staging_area.messages() * RECORD_BYTES
+        staging_area = container.router.staging_area
+        memory.staged = staging_area.messages() * RECORD_BYTES + staging_area.kept_bytes
         memory.leased = container.router.leases.memory()
         self.look()
         if memory.is_short:

@@ -175,10 +175,31 @@ class Sinks(Entity):
             return Later(partial(self._commit_again, query, number))
         tasks = list(zip(partitions, attempts, counts, strict=True))
         self._stages.check_sink(query)
+        if not self._turn.locked() and self._stages.can_commit_at_once(query, number, tasks):
+            return self._commit_at_once(query, number, tasks)
         chosen = self._stages.choose(query, number, tasks)
+        for stage in chosen:
+            stage.store_kept(self._journal.batch)
         durable = Durable()
         self._journal.submit(durable)
         return Later(partial(self._load_and_commit, query, number, chosen=chosen, durable=durable))
+
+    def _commit_at_once(
+        self, query: str, number: int, tasks: list[tuple[int, int, int]]
+    ) -> Response:
+        """Commit few messages, which are only in memory, in one piece."""
+        stages, batch = self._stages, self._journal.batch
+        chosen = stages.choose(query, number, tasks)
+        stages.begin_commit(query, number, chosen, batch=batch)
+        messages = 0
+        for stage in chosen:
+            messages += int(stage.messages())
+            stages.publish(stage, list(stage.kept), batch)
+            stage.end(batch)
+        for stage in stages.take_up_to(query, number):
+            stage.end(batch)
+        self._journal.expect_no_receipt()
+        return Response(body={"committed": True, "messages": messages})
 
     async def _commit_again(self, query: str, number: int) -> Response:
         """Answer the COMMIT of a batch committed before: drop the messages staged for it again."""

@@ -2,7 +2,8 @@
 
 No consumer sees them until the sink commits them. For its senders a stage is a node. Its messages
 are only in the store: memory has their numbers, and the room that they will take in the target is
-taken already.
+taken already. A few messages that their senders have settled are only in memory, until the COMMIT
+publishes them from there: they are written once.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ from storage.stages import PLACES, STAGED, StoredStage
 if TYPE_CHECKING:
     from broker.routing.batches.staging_area import Sink
     from broker.routing.credit.credit_pool import CreditPool
+
+
+KEPT_MAX: Final[i64] = 2000
+"""Maximum messages of a stage that are only in memory: a COMMIT publishes them in one piece."""
 
 
 @final
@@ -59,6 +64,7 @@ class StagedTransaction(Node):
 
     `given` is the address as the sender wrote it: a topic's name may be followed by a key.
     `numbers` are those of the messages in the store, in order of arrival, and `sizes` their bytes.
+    Or else `kept` has all messages, which the store does not have.
     `begun_ms` and `latest_ms` are when the first and the last of them arrived, on the wall clock.
     It is `sealed` from the beginning of its commit on, and `is_over` once it is committed or
     dropped.
@@ -92,22 +98,33 @@ class StagedTransaction(Node):
         self.latest_ms: i64 = begun_ms
         self.numbers: Final = array("q")
         self.sizes: Final = array("q")
+        self.kept: Final[list[Message]] = []
         self.bytes: i64 = 0
         self.sealed = False
         self.is_over = False
         # how many messages, the first ones, have been published or dropped
         self._gone: i64 = 0
+        # whether no sender waits until the store has its messages
+        self._is_settled = False
         self._sink: Final = sink
         self.credit_pool = target.credit_pool
 
     def messages(self) -> i64:
         """Return the number of messages."""
-        return i64(len(self.numbers)) - self._gone
+        return i64(len(self.numbers)) - self._gone + i64(len(self.kept))
+
+    def is_blank(self) -> bool:
+        """Return whether it has had no messages, or they have been removed."""
+        return not self.numbers and not self.kept
 
     # -- in
 
-    def join(self, producer: Producer) -> None:
-        """Add `producer`, which gets its credit as a producer of the target does."""
+    def join(self, producer: Producer, *, settles: bool = False) -> None:
+        """Add `producer`, which gets its credit as a producer of the target does.
+
+        If it `settles` its messages, it does not wait until the store has them.
+        """
+        self._is_settled = settles and (self._is_settled or not self.producers)
         self.producers.append(producer)
         self.target.producers.append(producer)
 
@@ -116,7 +133,7 @@ class StagedTransaction(Node):
         if producer in self.target.producers:
             self.target.producers.remove(producer)
         self.target.note_use_ended()
-        if not self.producers and not self.numbers:
+        if not self.producers and self.is_blank():
             self._sink.forget(self)
 
     def give_credit(self, producer: Producer, credit_pool: CreditPool) -> None:
@@ -137,13 +154,41 @@ class StagedTransaction(Node):
         self.publish(message, batch)
 
     def publish(self, message: Message, batch: Batch) -> None:
-        """Note `message`, for which there is room, for the store; memory keeps only its number."""
-        router = self._sink.router
-        self.latest_ms = router.clock.wall_ms()
-        if not self.numbers:
+        """Keep `message`, for which there is room, or note it for the store."""
+        self.latest_ms = self._sink.router.clock.wall_ms()
+        if self.is_blank():
             self.begun_ms = self.latest_ms
+        if self._may_keep(message):
+            self.kept.append(message)
+        else:
+            self.store_kept(batch)
+            self._store(message, batch)
+        self._count(message.size)
+        if self.credit_pool is not None and is_filled(self.target):
+            self._sink.filled(self.target)
+
+    def _may_keep(self, message: Message) -> bool:
+        """Return whether `message` may be only in memory; count its bytes as kept if it may."""
+        if not self._is_settled or self.numbers or message.large is not None:
+            return False
+        return i64(len(self.kept)) < KEPT_MAX and self._sink.may_keep(message.size)
+
+    def store_kept(self, batch: Batch) -> None:
+        """Note the messages for the store that are only in memory."""
+        if not self.kept:
+            return
+        size: i64 = 0
+        for message in self.kept:
+            size += message.size
+            self._store(message, batch)
+        self._sink.keeps_less(size)
+        self.kept.clear()
+
+    def _store(self, message: Message, batch: Batch) -> None:
+        """Note `message` for the store; memory keeps only its number."""
+        if not self.numbers:
             batch.stage_changes().add(self._as_stored())
-        number = router.context.next_stored_number()
+        number = self._sink.router.context.next_stored_number()
         large = message.large
         batch.append(
             StoredMessage(
@@ -164,9 +209,8 @@ class StagedTransaction(Node):
             )
         )
         batch.is_urgent = True
-        self.count(number, message.size)
-        if self.credit_pool is not None and is_filled(self.target):
-            self._sink.filled(self.target)
+        self.numbers.append(int(number))
+        self.sizes.append(int(message.size))
 
     def _as_stored(self) -> StoredStage:
         task = self.task
@@ -183,9 +227,13 @@ class StagedTransaction(Node):
         )
 
     def count(self, number: i64, size: i64) -> None:
-        """Count a message of `size` bytes, and the room that it will take in the target."""
+        """Count a message of `size` bytes that the store has."""
         self.numbers.append(int(number))
         self.sizes.append(int(size))
+        self._count(size)
+
+    def _count(self, size: i64) -> None:
+        """Count a message of `size` bytes, and the room that it will take in the target."""
         self.bytes += size
         self.target.staged += 1
         self.target.staged_bytes += size
@@ -211,6 +259,9 @@ class StagedTransaction(Node):
 
     def let_go(self, count: i64, batch: Batch) -> None:
         """Remove the first `count` messages from the stage, or all if it has no more."""
+        if self.kept:
+            self._let_go_kept(count)
+            return
         first = self._gone
         last = min(first + count, i64(len(self.numbers)))
         size: i64 = 0
@@ -220,6 +271,15 @@ class StagedTransaction(Node):
             size += each
         self._gone = last
         self._uncount(last - first, size)
+
+    def _let_go_kept(self, count: i64) -> None:
+        size: i64 = 0
+        for message in self.kept[: int(count)]:
+            size += message.size
+        before = i64(len(self.kept))
+        del self.kept[: int(count)]
+        self._sink.keeps_less(size)
+        self._uncount(before - i64(len(self.kept)), size)
 
     def cut(self, lowest: i64, batch: Batch) -> None:
         """Remove the messages from number `lowest` on, and detach all producers."""
@@ -252,6 +312,7 @@ class StagedTransaction(Node):
         self.is_over = True
         if self.numbers:
             batch.stage_changes().remove(self.number)
+        if self.messages() > 0:
             self.let_go(self.messages(), batch)
         for producer in list(self.producers):
             producer.node_gone()

@@ -16,7 +16,7 @@ from broker.log_events import STAGE_DROPPED
 from broker.message import Message, Origin
 from broker.routing.addresses.address import Address
 from broker.routing.addresses.durability import canonical
-from broker.routing.batches.staged_transaction import StagedTransaction, Task
+from broker.routing.batches.staged_transaction import KEPT_MAX, StagedTransaction, Task
 from broker.routing.errors import InvalidAddress, LimitReached, NoSuchNode, NotAsSent
 from broker.routing.queues.node import TOPIC, Node
 from broker.routing.timer_queue import TimerCallback
@@ -36,6 +36,9 @@ BATCH_MESSAGES_MAX: Final[i64] = 1_000_000
 BATCH_BYTES_MAX: Final[i64] = 512 * 1024 * 1024
 """Maximum messages, and their bytes, staged for one batch of a query, all attempts together: a
 commit has them in memory at once."""
+
+KEPT_BYTES_MAX: Final[i64] = 32 * 1024 * 1024
+"""Maximum bytes of staged messages that are only in memory."""
 
 NOTHING_COMMITTED: Final[i64] = -1
 """The last committed batch of a query that has committed none."""
@@ -128,7 +131,7 @@ class Sink:
         """Return when the oldest staged message arrived, in ms on the wall clock; 0 for none."""
         oldest: i64 = 0
         for stage in self.stages.values():
-            if stage.numbers and (oldest == 0 or stage.begun_ms < oldest):
+            if not stage.is_blank() and (oldest == 0 or stage.begun_ms < oldest):
                 oldest = stage.begun_ms
         return oldest
 
@@ -137,7 +140,7 @@ class Sink:
         found: dict[tuple[int, int], list[StagedTransaction]] = {}
         for stage in self.stages.values():
             task = stage.task
-            if task.batch == batch and stage.numbers:
+            if task.batch == batch and not stage.is_blank():
                 found.setdefault((int(task.partition), int(task.attempt)), []).append(stage)
         return found
 
@@ -148,6 +151,14 @@ class Sink:
     def filled(self, target: Node) -> None:
         """Report to the staging area that messages which wait for a commit fill `target`."""
         self._home.filled(target)
+
+    def may_keep(self, size: i64) -> bool:
+        """Return whether memory has room for a message of `size` bytes; take it if it has."""
+        return self._home.may_keep(size)
+
+    def keeps_less(self, size: i64) -> None:
+        """Give back the room in memory of messages of `size` bytes."""
+        self._home.kept_bytes -= size
 
     def forget(self, stage: StagedTransaction) -> None:
         """Remove `stage`, which has no messages and no producers."""
@@ -163,7 +174,8 @@ class Sink:
 class StagingArea(TimerCallback):
     """The sinks of one broker. `is_due`: it is time to look for stages that are too old.
 
-    `bytes` are staged in all: the commits will write them once more.
+    `bytes` are staged in all: the commits will write them once more. `kept_bytes` of them are only
+    in memory.
     """
 
     def __init__(
@@ -182,6 +194,7 @@ class StagingArea(TimerCallback):
         self.sinks: Final[dict[str, Sink]] = {}
         self.is_due = False
         self.bytes: i64 = 0
+        self.kept_bytes: i64 = 0
         self._retention_ms: Final[i64] = retention_ms
         self._stages_max: Final[i64] = stages_max
         self._sinks_max: Final[i64] = sinks_max
@@ -195,6 +208,44 @@ class StagingArea(TimerCallback):
         for stage in self._by_number.values():
             count += stage.messages()
         return count
+
+    # -- messages that are only in memory
+
+    def may_keep(self, size: i64) -> bool:
+        """Return whether memory has room for a message of `size` bytes; take it if it has."""
+        if self.kept_bytes + size > KEPT_BYTES_MAX:
+            return False
+        self.kept_bytes += size
+        return True
+
+    def store_kept(self, batch: Batch) -> None:
+        """Note all messages for the store that are only in memory: the broker is stopping."""
+        for stage in self._by_number.values():
+            stage.store_kept(batch)
+
+    def can_commit_at_once(
+        self, query: str, number: i64, tasks: list[tuple[int, int, int]]
+    ) -> bool:
+        """Return whether batch `number` can be committed in one piece, from memory.
+
+        That is so if its messages are there, there are few others to be dropped, and no other
+        commit of the query is under way: commits must take effect in their order.
+        """
+        sink = self.sinks.get(query)
+        if sink is None:
+            return False
+        left = KEPT_MAX
+        for stage in sink.stages.values():
+            if stage.sealed:
+                return False
+            if stage.task.batch <= number:
+                left -= stage.messages()
+        there = sink.of_tasks(number)
+        for partition, attempt, _ in tasks:
+            for stage in there.get((partition, attempt), []):
+                if not stage.kept:
+                    return False
+        return left >= 0
 
     # -- senders
 
@@ -285,7 +336,7 @@ class StagingArea(TimerCallback):
         chosen: list[StagedTransaction] = []
         for partition, attempt, count in sorted(tasks):
             found = there.get((partition, attempt), [])
-            staged = sum(len(stage.numbers) for stage in found)
+            staged = sum(stage.messages() for stage in found)
             if staged != count:
                 task = Task(query=query, batch=number, partition=partition, attempt=attempt)
                 raise NotAsSent(f"{task} sent {count} messages, {staged} are staged: {NOT_AS_SENT}")
@@ -361,6 +412,8 @@ class StagingArea(TimerCallback):
             raise NoSuchNode(f"the stage of {task} takes no more messages")
         if staged < count:
             raise NotAsSent(f"{task} sent {count} messages, {staged} are staged: {NOT_AS_SENT}")
+        for stage in found:
+            stage.store_kept(batch)
         lowest: i64 = NUMBER_MAX
         latest = merge(*(reversed(stage.numbers) for stage in found), reverse=True)
         for number in islice(latest, int(staged - count)):
