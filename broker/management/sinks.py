@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from heapq import merge
@@ -19,7 +19,7 @@ from broker.journal import Journal
 from broker.links.staging import checked_query
 from broker.management.durable import Durable
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
-from broker.management.later import Later
+from broker.management.later import Later, Spawn
 from broker.management.listing import Listing, list_of
 from broker.management.page import read_page
 from broker.management.request import (
@@ -33,8 +33,8 @@ from broker.management.request import (
 from broker.management.response import Response
 from broker.management.stretches import PORTION, in_portions, long_change, one_by_one
 from broker.message import Message
-from broker.routing.batches.staged_transaction import StagedTransaction, Task
-from broker.routing.batches.staging_area import Sink
+from broker.routing.batches.sink import Sink
+from broker.routing.batches.staged_transaction import CutMessages, StagedTransaction, Task
 from broker.routing.errors import NoSuchNode
 from broker.routing.router import Router
 from storage.api import Store
@@ -50,6 +50,9 @@ LOADED_AT_ONCE: Final = 1000
 
 DROPPED_AT_ONCE: Final = 1024
 """Staged messages that are dropped between two looks at the clock."""
+
+DROPPED_IN_ONE_PIECE: Final = 8192
+"""Staged messages that are dropped without other work in between: that takes about 1 ms."""
 
 Loaded = deque[list[Message]]
 """The messages of a stage, in portions."""
@@ -96,11 +99,14 @@ class Sinks(Entity):
     attributes = attributes_of(SinkRecord)
     routine = ("COMMIT", "READ", "TRIM")
 
-    def __init__(self, router: Router, journal: Journal, store: Store) -> None:
+    def __init__(
+        self, router: Router, journal: Journal, store: Store, spawn: Spawn | None = None
+    ) -> None:
         self._router: Final = router
         self._stages: Final = router.staging_area
         self._journal: Final = journal
         self._store: Final = store
+        self._spawn: Final = spawn
         # one commit at a time, because each may load a whole batch into memory
         self._turn: Final = asyncio.Lock()
 
@@ -136,9 +142,7 @@ class Sinks(Entity):
     def _abort(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Drop all messages staged for `batch`."""
         request.only("batch")
-        number = _batch(request)
-        dropped = self._stages.abort(request.subject(), number, self._journal.batch)
-        return Response(body={"messages": int(dropped)})
+        return self._drop(self._stages.take_batch(request.subject(), _batch(request)))
 
     def _trim(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Drop what an attempt has staged behind its first `count` messages; detach its links."""
@@ -150,14 +154,48 @@ class Sinks(Entity):
             attempt=request.number("attempt", 0, high=NUMBER_MAX),
         )
         count = request.number("count", 0, high=NUMBER_MAX)
-        dropped = self._stages.trim(task, count, self._journal.batch)
-        return Response(body={"messages": int(dropped)})
+        cut = self._stages.cut(task, count, self._journal.batch)
+        dropped = sum(int(each.left()) for each in cut)
+        if not self._begin(dropped, lambda: self._drop_cut(cut)):
+            for each in cut:
+                each.let_go(each.left(), self._journal.batch)
+        return Response(body={"messages": dropped})
 
     def _forget(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Drop all staged messages, and the number of the last committed batch."""
         request.only()
-        dropped = self._stages.end(request.subject(), self._journal.batch)
-        return Response(body={"messages": int(dropped)})
+        return self._drop(self._stages.take_all(request.subject(), self._journal.batch))
+
+    # -- messages that are dropped
+
+    def _drop(self, stages: list[StagedTransaction]) -> Response:
+        """Drop the messages of these stages, which nothing else has any longer."""
+        dropped = sum(int(stage.messages()) for stage in stages)
+        if not self._begin(dropped, lambda: self._drop_stages(stages)):
+            for stage in stages:
+                stage.end(self._journal.batch)
+        return Response(body={"messages": dropped})
+
+    def _begin(self, count: int, work: Callable[[], Coroutine[None, None, None]]) -> bool:
+        """Begin `work` beside other work of the loop, if `count` messages take long to drop.
+
+        The journal is held until its end: the response is sent once that page is durable.
+        """
+        if count <= DROPPED_IN_ONE_PIECE or self._spawn is None or not self._journal.hold_now():
+            return False
+        self._spawn(work())
+        return True
+
+    async def _drop_stages(self, stages: list[StagedTransaction]) -> None:
+        with long_change(self._journal):
+            for stage in stages:
+                await self._end(stage)
+
+    async def _drop_cut(self, cut: list[CutMessages]) -> None:
+        with long_change(self._journal):
+            for each in cut:
+                async for _ in one_by_one(range(0, int(each.left()), DROPPED_AT_ONCE)):
+                    each.let_go(DROPPED_AT_ONCE, self._journal.batch)
 
     # -- commit
 

@@ -9,6 +9,7 @@ publishes them from there: they are written once.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
@@ -26,7 +27,7 @@ from storage.records import StoredMessage
 from storage.stages import PLACES, STAGED, StoredStage
 
 if TYPE_CHECKING:
-    from broker.routing.batches.staging_area import Sink
+    from broker.routing.batches.sink import Sink
     from broker.routing.credit.credit_pool import CreditPool
 
 
@@ -281,22 +282,28 @@ class StagedTransaction(Node):
         self._sink.keeps_less(size)
         self._uncount(before - i64(len(self.kept)), size)
 
-    def cut(self, lowest: i64, batch: Batch) -> None:
-        """Remove the messages from number `lowest` on, and detach all producers."""
-        removed: i64 = 0
-        size: i64 = 0
-        while self.numbers and self.numbers[-1] >= lowest:
-            batch.remove(self.numbers.pop())
-            size += self.sizes.pop()
-            removed += 1
-        if removed > 0:
-            if not self.numbers:
-                batch.stage_changes().remove(self.number)
-            self._uncount(removed, size)
+    def cut(self, lowest: i64, batch: Batch) -> CutMessages:
+        """Take out the messages from number `lowest` on, and detach all producers.
+
+        Return those messages, which the caller lets go. None of the messages is in memory alone.
+        """
+        first = bisect_left(self.numbers, int(lowest))
+        cut = CutMessages(self, self.numbers[first:], self.sizes[first:])
+        del self.numbers[first:]
+        del self.sizes[first:]
+        if cut.left() > 0 and not self.numbers:
+            batch.stage_changes().remove(self.number)
         for producer in list(self.producers):
             producer.node_gone()
         if not self.numbers and not self.producers:
             self._sink.forget(self)
+        if self.credit_pool is not None:
+            self.credit_pool.serve()
+        return cut
+
+    def give_back(self, messages: i64, size: i64) -> None:
+        """Give back the room of messages that have been cut off."""
+        self._uncount(messages, size)
         if self.credit_pool is not None:
             self.credit_pool.serve()
 
@@ -330,6 +337,30 @@ class StagedTransaction(Node):
 
     def delete(self, batch: Batch) -> None:
         self._sink.drop(self, batch)
+
+
+@final
+class CutMessages:
+    """Messages that were cut off from `stage`, and take room until they are let go."""
+
+    def __init__(self, stage: StagedTransaction, numbers: array[int], sizes: array[int]) -> None:
+        self._stage: Final = stage
+        self._numbers: Final = numbers
+        self._sizes: Final = sizes
+
+    def left(self) -> i64:
+        """Return how many messages are left."""
+        return len(self._numbers)
+
+    def let_go(self, count: i64, batch: Batch) -> None:
+        """Remove `count` messages from the store, or all if there are no more."""
+        removed: i64 = 0
+        size: i64 = 0
+        while removed < count and self._numbers:
+            batch.remove(self._numbers.pop())
+            size += self._sizes.pop()
+            removed += 1
+        self._stage.give_back(removed, size)
 
 
 def is_filled(target: Node) -> bool:

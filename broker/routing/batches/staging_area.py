@@ -6,8 +6,7 @@ remembered for as long as its sink is, so that the repetition of a batch is dete
 
 from __future__ import annotations
 
-from heapq import merge
-from itertools import islice
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
@@ -16,7 +15,13 @@ from broker.log_events import STAGE_DROPPED
 from broker.message import Message, Origin
 from broker.routing.addresses.address import Address
 from broker.routing.addresses.durability import canonical
-from broker.routing.batches.staged_transaction import KEPT_MAX, StagedTransaction, Task
+from broker.routing.batches.sink import NOTHING_COMMITTED, Sink, key_of
+from broker.routing.batches.staged_transaction import (
+    KEPT_MAX,
+    CutMessages,
+    StagedTransaction,
+    Task,
+)
 from broker.routing.errors import InvalidAddress, LimitReached, NoSuchNode, NotAsSent
 from broker.routing.queues.node import TOPIC, Node
 from broker.routing.timer_queue import TimerCallback
@@ -40,9 +45,6 @@ commit has them in memory at once."""
 KEPT_BYTES_MAX: Final[i64] = 32 * 1024 * 1024
 """Maximum bytes of staged messages that are only in memory."""
 
-NOTHING_COMMITTED: Final[i64] = -1
-"""The last committed batch of a query that has committed none."""
-
 NO_RETENTION: Final[i64] = 0
 
 NUMBER_MAX: Final[i64] = 2**63 - 1
@@ -56,118 +58,6 @@ NOT_AS_SENT: Final = (
     "a queue, stage_retention_s) or are damaged (`jms-broker store quarantined`): ABORT the batch, "
     "and do it again with new attempts"
 )
-
-Key = tuple[int, int, int, str, str]
-"""Identifies a stage of a query: batch, partition, attempt, kind, address."""
-
-
-@final
-class Tally:
-    """The number and the bytes of the messages that are staged for one batch."""
-
-    def __init__(self) -> None:
-        self.messages: i64 = 0
-        self.bytes: i64 = 0
-
-
-@final
-class Sink:
-    """One query: its stages, and the last `batch` that it committed, at `at_ms` wall time."""
-
-    def __init__(self, home: StagingArea, query: str) -> None:
-        self.query: Final = query
-        self.router: Final = home.router
-        self.batch: i64 = NOTHING_COMMITTED
-        self.at_ms: i64 = 0
-        self.stages: Final[dict[Key, StagedTransaction]] = {}
-        self._tallies: Final[dict[int, Tally]] = {}
-        self._home: Final = home
-
-    def check_batch(self, task: Task, message: Message) -> None:
-        """Raise LimitReached if `message` is too much for the batch of `task`."""
-        tally = self._tallies.get(int(task.batch))
-        messages: i64 = 0
-        size = message.size
-        if tally is not None:
-            messages = tally.messages
-            size += tally.bytes
-        if messages >= self._home.batch_messages_max:
-            raise LimitReached(
-                f"{self._home.batch_messages_max} messages are staged for batch {task.batch} of"
-                f" {self.query}: a batch has no more"
-            )
-        if size > self._home.batch_bytes_max:
-            raise LimitReached(
-                f"batch {task.batch} of {self.query} has at most {self._home.batch_bytes_max}"
-                " bytes in its stages"
-            )
-
-    def counted(self, batch: i64, *, messages: i64, size: i64) -> None:
-        """Add to the messages and bytes that are staged for `batch`; negative ones are removed."""
-        tally = self._tallies.get(int(batch))
-        if tally is None:
-            tally = self._tallies[int(batch)] = Tally()
-        tally.messages += messages
-        tally.bytes += size
-        self._home.bytes += size
-        if tally.messages == 0:
-            del self._tallies[int(batch)]
-
-    def messages(self) -> i64:
-        """Return the number of staged messages."""
-        messages: i64 = 0
-        for tally in self._tallies.values():
-            messages += tally.messages
-        return messages
-
-    def bytes(self) -> i64:
-        """Return the bytes of the staged messages."""
-        size: i64 = 0
-        for tally in self._tallies.values():
-            size += tally.bytes
-        return size
-
-    def staged_at_ms(self) -> i64:
-        """Return when the oldest staged message arrived, in ms on the wall clock; 0 for none."""
-        oldest: i64 = 0
-        for stage in self.stages.values():
-            if not stage.is_blank() and (oldest == 0 or stage.begun_ms < oldest):
-                oldest = stage.begun_ms
-        return oldest
-
-    def of_tasks(self, batch: i64) -> dict[tuple[int, int], list[StagedTransaction]]:
-        """Return the stages of `batch` with messages, by partition and attempt, as they began."""
-        found: dict[tuple[int, int], list[StagedTransaction]] = {}
-        for stage in self.stages.values():
-            task = stage.task
-            if task.batch == batch and not stage.is_blank():
-                found.setdefault((int(task.partition), int(task.attempt)), []).append(stage)
-        return found
-
-    def up_to(self, batch: i64) -> list[StagedTransaction]:
-        """Return the stages of `batch` and of the batches before it."""
-        return [stage for stage in self.stages.values() if stage.task.batch <= batch]
-
-    def filled(self, target: Node) -> None:
-        """Report to the staging area that messages which wait for a commit fill `target`."""
-        self._home.filled(target)
-
-    def may_keep(self, size: i64) -> bool:
-        """Return whether memory has room for a message of `size` bytes; take it if it has."""
-        return self._home.may_keep(size)
-
-    def keeps_less(self, size: i64) -> None:
-        """Give back the room in memory of messages of `size` bytes."""
-        self._home.kept_bytes -= size
-
-    def forget(self, stage: StagedTransaction) -> None:
-        """Remove `stage`, which has no messages and no producers."""
-        self._home.forget(self, stage)
-
-    def drop(self, stage: StagedTransaction, batch: Batch) -> None:
-        """End `stage`, and drop its messages."""
-        self._home.forget(self, stage)
-        stage.end(batch)
 
 
 @final
@@ -258,7 +148,7 @@ class StagingArea(TimerCallback):
             raise InvalidAddress(f"{target.address} is temporary: it may end before its stage does")
         self.check_sink(task.query)
         sink = self.sinks.get(task.query)
-        if sink is not None and _key(task, target, given) in sink.stages:
+        if sink is not None and key_of(task, target, given) in sink.stages:
             return
         if i64(len(self._by_number)) >= self._stages_max:
             raise LimitReached(f"the broker has its {self._stages_max} stages")
@@ -273,7 +163,7 @@ class StagingArea(TimerCallback):
         sink = self.sinks.get(task.query)
         if sink is None:
             sink = self.sinks[task.query] = Sink(self, task.query)
-        found = sink.stages.get(_key(task, target, given))
+        found = sink.stages.get(key_of(task, target, given))
         if found is not None:
             return found
         self._last_number += 1
@@ -291,7 +181,7 @@ class StagingArea(TimerCallback):
         return stage
 
     def _add(self, sink: Sink, stage: StagedTransaction) -> None:
-        sink.stages[_key(stage.task, stage.target, stage.given)] = stage
+        sink.stages[key_of(stage.task, stage.target, stage.given)] = stage
         self._by_number[int(stage.number)] = stage
         self._look_later()
 
@@ -299,7 +189,7 @@ class StagingArea(TimerCallback):
         """Remove `stage`; remove `sink` too if it has no other and has committed no batch."""
         if self._by_number.pop(int(stage.number), None) is None:
             return
-        del sink.stages[_key(stage.task, stage.target, stage.given)]
+        del sink.stages[key_of(stage.task, stage.target, stage.given)]
         if not sink.stages and sink.batch == NOTHING_COMMITTED:
             self.sinks.pop(sink.query, None)
 
@@ -389,18 +279,25 @@ class StagingArea(TimerCallback):
         sink = self.sinks.get(query)
         if sink is None:
             return []
-        found = sink.up_to(number)
-        for stage in found:
-            stage.sealed = True
-            self.forget(sink, stage)
-        return found
+        return self._taken(sink, sink.up_to(number))
 
     def trim(self, task: Task, count: i64, batch: Batch) -> i64:
-        """Keep the first `count` messages of an attempt, to all addresses together; drop the rest.
+        """Drop all but the first `count` messages of an attempt, as `cut` does.
+
+        Return how many were dropped.
+        """
+        dropped: i64 = 0
+        for each in self.cut(task, count, batch):
+            dropped += each.left()
+            each.let_go(each.left(), batch)
+        return dropped
+
+    def cut(self, task: Task, count: i64, batch: Batch) -> list[CutMessages]:
+        """Keep the first `count` messages of an attempt, to all addresses together.
 
         Links that send for the attempt are detached, so that none of their messages comes later.
-        Return how many were dropped. NotAsSent if fewer are staged, NoSuchNode if they are being
-        committed; then nothing has changed.
+        Return the others, which the caller lets go with the same `batch`. NotAsSent if fewer are
+        staged, NoSuchNode if they are being committed; then nothing has changed.
         """
         sink = self.sinks.get(task.query)
         key = task.key()
@@ -414,29 +311,38 @@ class StagingArea(TimerCallback):
             raise NotAsSent(f"{task} sent {count} messages, {staged} are staged: {NOT_AS_SENT}")
         for stage in found:
             stage.store_kept(batch)
-        lowest: i64 = NUMBER_MAX
-        latest = merge(*(reversed(stage.numbers) for stage in found), reverse=True)
-        for number in islice(latest, int(staged - count)):
-            lowest = number
-        for stage in found:
-            stage.cut(lowest, batch)
-        return staged - count
+        lowest = _lowest_of_latest(found, staged - count)
+        return [stage.cut(lowest, batch) for stage in found]
 
     def abort(self, query: str, number: i64, batch: Batch) -> i64:
         """End the stages of one batch; return how many messages they had. NoSuchNode: no sink."""
+        return self._drop(self.take_batch(query, number), batch)
+
+    def take_batch(self, query: str, number: i64) -> list[StagedTransaction]:
+        """Take the stages of one batch out of here, which the caller ends. NoSuchNode: no sink."""
         sink = self._found(query)
-        return self._drop([each for each in sink.up_to(number) if each.task.batch == number], batch)
+        return self._taken(sink, [each for each in sink.up_to(number) if each.task.batch == number])
 
     def end(self, query: str, batch: Batch) -> i64:
         """Forget a sink: its stages, and the last batch that it committed. NoSuchNode for none.
 
         Return how many messages its stages had.
         """
+        return self._drop(self.take_all(query, batch), batch)
+
+    def take_all(self, query: str, batch: Batch) -> list[StagedTransaction]:
+        """Forget a sink, and return its stages, which the caller ends. NoSuchNode for none."""
         sink = self._found(query)
-        dropped = self._drop(list(sink.stages.values()), batch)
+        found = self._taken(sink, list(sink.stages.values()))
         self.sinks.pop(query, None)
         batch.stage_changes().forget(query)
-        return dropped
+        return found
+
+    def _taken(self, sink: Sink, stages: list[StagedTransaction]) -> list[StagedTransaction]:
+        for stage in stages:
+            stage.sealed = True
+            self.forget(sink, stage)
+        return stages
 
     def _found(self, query: str) -> Sink:
         sink = self.sinks.get(query)
@@ -448,7 +354,7 @@ class StagingArea(TimerCallback):
         dropped: i64 = 0
         for stage in stages:
             dropped += stage.messages()
-            stage.delete(batch)
+            stage.end(batch)
         return dropped
 
     # -- stages that are never committed
@@ -540,5 +446,17 @@ class StagingArea(TimerCallback):
             stage.count(number, size)
 
 
-def _key(task: Task, target: Node, given: str) -> Key:
-    return int(task.batch), int(task.partition), int(task.attempt), target.kind, given
+def _lowest_of_latest(stages: list[StagedTransaction], count: i64) -> i64:
+    """Return the lowest number of the latest `count` messages of these stages together."""
+    low: i64 = 0
+    high = NUMBER_MAX
+    while low < high:
+        middle = low + (high - low) // 2
+        latest: i64 = 0
+        for stage in stages:
+            latest += i64(len(stage.numbers)) - bisect_left(stage.numbers, int(middle))
+        if latest > count:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -37,6 +37,7 @@ def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker.management.stretches, "STRETCH_S", 0.0)
     monkeypatch.setattr(broker.management.leases, "SETTLED_AT_ONCE", 0)
     monkeypatch.setattr(broker.management.sinks, "DROPPED_AT_ONCE", 32)
+    monkeypatch.setattr(broker.management.sinks, "DROPPED_IN_ONE_PIECE", 0)
 
 
 class Scene:
@@ -239,6 +240,48 @@ async def test_a_commit_that_is_broken_off_is_not_written() -> None:
     await scene.stage()
     scene.commit()
     await in_the_middle(scene)
+    assert await broken_off(scene) == (COUNT, 0)
+
+
+DROPS = [
+    # the operation, its arguments, how many messages are left
+    ("ABORT", {"batch": 0}, 0),
+    ("FORGET", {}, 0),
+    ("TRIM", {"batch": 0, "partition": Int(0), "attempt": 0, "count": 10}, 10),
+]
+
+
+@pytest.mark.parametrize(("operation", "arguments", "left"), DROPS)
+@pytest.mark.requirement("PIP-13")
+async def test_dropping_staged_messages_is_one_commit_in_stretches(
+    operation: str, arguments: dict[str, object], left: int
+) -> None:
+    scene = Scene()
+    await scene.stage()
+    begun = len(scene.store.commits)
+    scene.manager.send(request(operation, "sink", "o", body=arguments))
+    queue = scene.broker.queue()
+    assert await scene.until(lambda: queue.staged == left) > COUNT // 64
+    await scene.until(lambda: len(scene.store.commits) > begun)
+    [batch] = scene.store.commits[begun:]
+    assert len(batch.removed) == COUNT - left
+    assert (scene.replies(), await scene.stored()) == ([], (COUNT, 0))
+    assert [reply.map for reply in await scene.answers()] == [{"messages": COUNT - left}]
+    assert await scene.stored() == (left, 0)
+    await scene.close()
+
+
+@pytest.mark.parametrize(("operation", "arguments", "left"), DROPS)
+@pytest.mark.requirement("PIP-13", "PRD-03")
+async def test_dropping_that_is_broken_off_drops_nothing(
+    operation: str, arguments: dict[str, object], left: int
+) -> None:
+    scene = Scene()
+    await scene.stage()
+    scene.manager.send(request(operation, "sink", "o", body=arguments))
+    queue = scene.broker.queue()
+    await scene.until(lambda: queue.staged < COUNT)
+    assert queue.staged > left
     assert await broken_off(scene) == (COUNT, 0)
 
 
