@@ -228,6 +228,8 @@ class Journal:
         self._held: i64 = 0
         self._free_to_hold: Final = asyncio.Event()
         self._failure: StoreError | None = None
+        # the memory of a large batch, which is being freed
+        self._freeing: asyncio.Task[None] | None = None
 
     def submit(self, waiter: Waiter) -> None:
         """Call `waiter` back once all changes that are in `batch` now are durable."""
@@ -407,6 +409,9 @@ class Journal:
             self._work.clear()
             if self._failure is not None:
                 raise self._failure
+            if self._freeing is not None and self._freeing.done():
+                await self._freeing
+                self._freeing = None
             if self._holders > 0 and not self._full:
                 continue
             page = self._full.pop(0) if self._full else self._turn()
@@ -425,11 +430,16 @@ class Journal:
                 has_more = page.tell_some(TOLD_AT_ONCE)
             after_commit()
             if len(batch.appended) > FREED_AT_ONCE or len(batch.removed) > FREED_AT_ONCE:
-                await self._free(batch, after_commit)
+                if self._freeing is not None:
+                    await self._freeing
+                # beside the next commit, which need not wait for it
+                self._freeing = self._loop.create_task(self._free(batch, after_commit))
             if self._full or not self._page.is_blank():
                 if self._full or self._closing or self._page.batch.is_urgent:
                     self._work.set()
             elif self._closing and self._holders == 0:
+                if self._freeing is not None:
+                    await self._freeing
                 return
 
     async def _free(self, batch: Batch, after_commit: Callable[[], None]) -> None:
@@ -438,11 +448,14 @@ class Journal:
         A round follows each part, because it takes messages of long queues out of memory in parts.
         """
         appended, removed = batch.appended, batch.removed
-        while appended or removed:
-            del appended[-FREED_AT_ONCE:]
-            del removed[-FREED_AT_ONCE:]
-            await asyncio.sleep(0)
-            after_commit()
+        try:
+            while appended or removed:
+                del appended[-FREED_AT_ONCE:]
+                del removed[-FREED_AT_ONCE:]
+                await asyncio.sleep(0)
+                after_commit()
+        finally:
+            self._work.set()  # `run` ends with the error of a round, as with that of its own
 
     async def _commit(self, batch: Batch) -> None:
         """Write `batch`, and remember how long that took."""

@@ -165,7 +165,7 @@ MUTATIONS: Final = (
     Mutation(
         "the batch of a lease is not stored",
         "broker/routing/batches/leases.py",
-        "changes.acquire(as_stored_lease_batch(lease, lease_batch))",
+        "changes.acquire(builder.as_stored(lease.name))",
         "pass",
     ),
     Mutation(

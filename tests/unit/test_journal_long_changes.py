@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
-from broker.journal import FREED_AT_ONCE, HOLDS_MAX
+from broker.journal import FREED_AT_ONCE, HOLDS_MAX, Journal
 from storage.api import StoreError
+from tests.support.stores import GatedStore
 from tests.unit.test_journal import Awaited, Told, append, positions, settle
 
 pytestmark = pytest.mark.requirement("PRD-03")
@@ -156,3 +158,52 @@ async def test_a_large_batch_is_freed_in_parts() -> None:
     assert awaited.log == ["all"]
     awaited.journal.close()
     await awaited.running
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if is_so():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never happens")
+
+
+async def test_the_next_page_is_written_while_a_large_batch_is_freed() -> None:
+    awaited = Awaited()
+    journal = awaited.journal
+    journal.hold_now()
+    for number in range(20 * FREED_AT_ONCE):
+        append(journal, number)
+    journal.release()
+    await settle()
+    large = awaited.store.commits[0]
+    awaited.submit(20 * FREED_AT_ONCE)
+    awaited.store.let_through()
+    await until(lambda: len(awaited.store.commits) == 2)
+    assert len(large.appended) > 10 * FREED_AT_ONCE
+    awaited.store.let_through()
+    await until(lambda: len(awaited.log) > 0)
+    assert large.appended, "its waiter waits for no more than its page"
+    journal.close()
+    await awaited.running
+    assert not large.appended
+
+
+async def test_an_error_while_a_large_batch_is_freed_ends_the_journal() -> None:
+    store, left = GatedStore(), []
+
+    def round_() -> None:
+        left.append(len(store.commits[0].appended))
+        if len(left) == 3:
+            raise ValueError("a bug")
+
+    journal = Journal(store)
+    running = asyncio.ensure_future(journal.run(round_))
+    for number in range(4 * FREED_AT_ONCE):
+        append(journal, number)
+    journal.flush()
+    await settle()
+    store.let_through()
+    with pytest.raises(ValueError, match="a bug"):
+        await asyncio.wait_for(running, 10)
+    assert left == [4 * FREED_AT_ONCE, 3 * FREED_AT_ONCE, 2 * FREED_AT_ONCE]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
-from broker.routing.batches.lease_batch import LeaseBatch
+from broker.routing.batches.lease_batch import LeaseBatch, LeaseBatchBuilder, count_of
 from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import ConsumerFilter
@@ -79,7 +79,7 @@ class Gathering:
 
     It waits for messages until `until_ms`, on the steady clock. `is_draining`: the queue will
     report when it has no more messages for the lease. `is_awake`: it has reported that, and then
-    a message came. `is_over`: the batch is as large as it may be.
+    a message came. `is_over`: it gets no more messages. `builder` makes the batch from then on.
     """
 
     def __init__(self, acquirer: Acquirer, wanted: Wanted, until_ms: i64) -> None:
@@ -91,6 +91,7 @@ class Gathering:
         self.is_draining = True
         self.is_awake = False
         self.is_over = False
+        self.builder: LeaseBatchBuilder | None = None
 
     def add(self, entry: QueueEntry) -> None:
         """Add `entry`; set `is_over` if it is the last one."""
@@ -299,9 +300,5 @@ def as_stored_lease_batch(lease: BatchLease, lease_batch: LeaseBatch) -> StoredL
         slice_count=lease_batch.slice_count,
         numbers=[int(entry.stored_number) for entry in lease_batch.entries],
         slices=bytes(lease_batch.slices),
-        # the lowest bit: a consumer has had the message before
-        counts=[
-            int(entry.delivery_count) * 2 + int(entry.history is not None)
-            for entry in lease_batch.entries
-        ],
+        counts=[count_of(entry) for entry in lease_batch.entries],
     )

@@ -11,33 +11,14 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.entry import NOT_STORED, QueueEntry
+from broker.routing.entries.record_mapping import as_stored
 from storage.batch import Batch
+from storage.leases import StoredLeaseBatch
 
 SLICES_MAX: Final[i64] = 256
 """Maximum slices of one batch: each is a task of the program that reads them, and the store keeps
 the index of a message's slice in one byte."""
-
-
-def cut(groups: list[str], slices: i64) -> list[int]:
-    """Return the index of each message's slice, from 0 to `slices` - 1.
-
-    `groups` has the group of each message, empty for none. All messages of a group are in one
-    slice, chosen by the group's name. The others are dealt out in runs of equal length.
-    """
-    alone: i64 = 0
-    for group in groups:
-        if not group:
-            alone += 1
-    found: list[int] = []
-    dealt: i64 = 0
-    for group in groups:
-        if group:
-            found.append(zlib.crc32(group.encode(errors="surrogatepass")) % int(slices))
-        else:
-            found.append(int(dealt * slices // alone))
-            dealt += 1
-    return found
 
 
 @final
@@ -88,13 +69,91 @@ class LeaseBatch:
         return [self.entries[at] for at in range(len(self.entries)) if self.slices[at] == index]
 
 
-def new_lease_batch(number: i64, slice_count: i64, entries: list[QueueEntry]) -> LeaseBatch:
-    """Return a batch of `entries`, cut into `slice_count` slices."""
-    groups = [entry.message.group for entry in entries]
-    lease_batch = LeaseBatch(number, slice_count, cut(groups, slice_count))
-    for entry in entries:
+@final
+class LeaseBatchBuilder:
+    """Makes a batch of acquired `entries`, in portions: many at once would hold the event loop.
+
+    All messages of a group are in one slice, chosen by the group's name. The others are dealt out
+    in runs of equal length. `numbers` are those of the messages in the store.
+    """
+
+    def __init__(self, number: i64, slice_count: i64, entries: list[QueueEntry]) -> None:
+        self.lease_batch: Final = LeaseBatch(number, slice_count, [])
+        self.numbers: Final[list[int]] = []
+        self._counts: Final[list[int]] = []
+        self._entries: Final = entries
+        # how many entries have been looked at, and those of them that are in no group
+        self._seen: i64 = 0
+        self._alone: i64 = 0
+        self._dealt: i64 = 0
+
+    def go_on(self, at_most: i64, batch: Batch) -> bool:
+        """Look at, or add, up to `at_most` entries; return whether the batch has all of them.
+
+        A message that is not in the store is noted for it.
+        """
+        entries = self._entries
+        while self._seen < i64(len(entries)):
+            if at_most == 0:
+                return False
+            at_most -= 1
+            if not entries[self._seen].message.group:
+                self._alone += 1
+            self._seen += 1
+        while len(self.numbers) < len(entries):
+            if at_most == 0:
+                return False
+            at_most -= 1
+            self._add(entries[len(self.numbers)], batch)
+        return True
+
+    def _add(self, entry: QueueEntry, batch: Batch) -> None:
+        _store(entry, batch)
+        lease_batch = self.lease_batch
+        group = entry.message.group
+        if group:
+            checksum = zlib.crc32(group.encode(errors="surrogatepass"))
+            lease_batch.slices.append(checksum % int(lease_batch.slice_count))
+        else:
+            lease_batch.slices.append(int(self._dealt * lease_batch.slice_count // self._alone))
+            self._dealt += 1
         lease_batch.add(entry)
-    return lease_batch
+        self.numbers.append(int(entry.stored_number))
+        self._counts.append(count_of(entry))
+
+    def as_stored(self, lease: str) -> StoredLeaseBatch:
+        """Return the record that the store keeps of the whole batch, which is one of `lease`."""
+        lease_batch = self.lease_batch
+        return StoredLeaseBatch(
+            lease=lease,
+            batch_number=lease_batch.number,
+            slice_count=lease_batch.slice_count,
+            numbers=self.numbers,
+            slices=bytes(lease_batch.slices),
+            counts=self._counts,
+        )
+
+
+def _store(entry: QueueEntry, batch: Batch) -> None:
+    """Note the message for the store, if it is not there for good.
+
+    A lease outlives this process, so the messages that it holds must, too.
+    """
+    if entry.is_volatile:
+        batch.remove(entry.stored_number)
+    if entry.stored_number == NOT_STORED or entry.is_volatile:
+        entry.is_volatile = False
+        queue = entry.queue
+        entry.stored_number = queue.context.next_stored_number()
+        batch.append(as_stored(entry, queue.persistence.stored_as))
+
+
+def count_of(entry: QueueEntry) -> int:
+    """Return the delivery count as `StoredLeaseBatch.counts` has it.
+
+    The lowest bit: a consumer has had the message before.
+    """
+    return int(entry.delivery_count) * 2 + int(entry.history is not None)
 
 
 def accept(entries: list[QueueEntry], batch: Batch) -> None:

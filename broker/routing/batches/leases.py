@@ -18,12 +18,10 @@ from broker.routing.batches.lease import (
     BatchLease,
     Gathering,
     Wanted,
-    as_stored_lease_batch,
 )
-from broker.routing.batches.lease_batch import LeaseBatch, accept, new_lease_batch
+from broker.routing.batches.lease_batch import LeaseBatch, LeaseBatchBuilder, accept
 from broker.routing.credit.memory import RECORD_BYTES
-from broker.routing.entries.entry import NOT_STORED, QueueEntry
-from broker.routing.entries.record_mapping import as_stored
+from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import (
     HeldExclusively,
@@ -45,6 +43,9 @@ if TYPE_CHECKING:
 
 LEASES_MAX: Final = 1000
 """Maximum leases of the whole broker: each may hold many messages in memory."""
+
+BUILT_AT_ONCE: Final[i64] = 8192
+"""Entries of a batch that are looked at, or added, in one turn of the loop: some 2 ms."""
 
 REST_MS: Final[i64] = 30 * 24 * 3_600_000
 """Time in ms for which a lease without messages is remembered after its ttl is over: a job that
@@ -423,26 +424,23 @@ class Leases:
         return gathering.is_draining or gathering.is_awake
 
     def _complete(self, lease: BatchLease, gathering: Gathering, batch: Batch) -> None:
-        """Make a batch of the gathered entries, and give it to the acquirer."""
-        lease.gathering = None
-        changes = batch.lease_changes()
-        for entry in gathering.entries:
-            if entry.is_volatile:
-                batch.remove(entry.stored_number)
-            if entry.stored_number == NOT_STORED or entry.is_volatile:
-                # the lease outlives this process, so the messages that it holds must, too
-                entry.is_volatile = False
-                queue = entry.queue
-                entry.stored_number = queue.context.next_stored_number()
-                batch.append(as_stored(entry, queue.persistence.stored_as))
-        lease.batch_number += 1
-        lease_batch = new_lease_batch(
-            lease.batch_number, gathering.wanted.slices, gathering.entries
+        """Make a batch of the gathered entries, in portions, and give it to the acquirer."""
+        gathering.is_over = True
+        number = lease.batch_number + 1
+        builder = gathering.builder or LeaseBatchBuilder(
+            number, gathering.wanted.slices, gathering.entries
         )
-        lease.batches[int(lease.batch_number)] = lease_batch
+        gathering.builder = builder
+        if not builder.go_on(BUILT_AT_ONCE, batch):  # the rest in the next turn of the event loop
+            lease.timer.set(self._router.timer_queue, self._router.clock.now_ms())
+            return
+        lease.gathering = None
+        lease.batch_number = number
+        lease.batches[int(number)] = builder.lease_batch
+        changes = batch.lease_changes()
         changes.keep(lease.as_stored())
-        changes.acquire(as_stored_lease_batch(lease, lease_batch))
-        gathering.acquirer.acquired(lease_batch)
+        changes.acquire(builder.as_stored(lease.name))
+        gathering.acquirer.acquired(builder.lease_batch)
 
     # -- ends
 

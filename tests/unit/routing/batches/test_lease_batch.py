@@ -2,7 +2,9 @@
 
 import pytest
 
-from broker.routing.batches.lease_batch import LeaseBatch, cut, new_lease_batch
+from broker.routing.batches.lease_batch import LeaseBatch, LeaseBatchBuilder
+from broker.routing.entries.entry import QueueEntry
+from storage.batch import Batch
 from tests.support.routing import Routing, bodies, new_message
 
 pytestmark = pytest.mark.requirement("PIP-05")
@@ -19,9 +21,25 @@ CASES = [
 ]
 
 
+def built(slices: int, entries: list[QueueEntry], batch: Batch) -> LeaseBatch:
+    builder = LeaseBatchBuilder(1, slices, entries)
+    assert builder.go_on(2 * len(entries), batch)
+    return builder.lease_batch
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 100])
 @pytest.mark.parametrize(("groups", "slices", "expected"), CASES)
-def test_messages_are_in_slices(groups: str, slices: int, expected: list[int]) -> None:
-    assert cut(["" if each == "-" else each for each in groups], slices) == expected
+def test_messages_are_in_slices(
+    groups: str, slices: int, expected: list[int], at_once: int
+) -> None:
+    routing = Routing()
+    queue = routing.queue()
+    for each in groups:
+        queue.put(new_message(b"m", group="" if each == "-" else each), routing.batch)
+    builder = LeaseBatchBuilder(1, slices, routing.consumer(queue, len(groups)).entries)
+    while not builder.go_on(at_once, routing.batch):
+        assert len(builder.numbers) < len(groups)
+    assert builder.lease_batch.slices == expected
 
 
 def test_a_slice_has_its_messages_in_the_order_of_their_acquisition() -> None:
@@ -30,7 +48,7 @@ def test_a_slice_has_its_messages_in_the_order_of_their_acquisition() -> None:
     for name in ("a1", "x1", "b1", "a2", "x2", "b2"):
         group = "" if name[0] == "x" else name[0]
         queue.put(new_message(name.encode(), group=group), routing.batch)
-    lease_batch = new_lease_batch(1, 4, routing.consumer(queue, 6).entries)
+    lease_batch = built(4, routing.consumer(queue, 6).entries, routing.batch)
     assert [bodies(lease_batch.slice(index)) for index in range(4)] == [
         [b"x1"],
         [b"b1", b"b2"],
@@ -64,7 +82,7 @@ def test_what_is_taken_out_leaves_its_slice() -> None:
     routing = Routing()
     queue = routing.queue()
     routing.put(queue, b"0", b"1", b"2", b"3")
-    lease_batch = new_lease_batch(1, 2, routing.consumer(queue, 4).entries)
+    lease_batch = built(2, routing.consumer(queue, 4).entries, routing.batch)
     lease_batch.take_out(dict.fromkeys([lease_batch.entries[0], lease_batch.entries[3]]))
     assert bodies(lease_batch.slice(0)) == [b"1"]
     assert bodies(lease_batch.slice(1)) == [b"2"]

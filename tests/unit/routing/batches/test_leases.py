@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+import broker.routing.batches.leases as leases_module
 from broker.routing.addresses.policy import AddressPolicy
-from broker.routing.batches.lease import UNSETTLED_MAX
+from broker.routing.batches.lease import UNSETTLED_MAX, BatchLease
 from broker.routing.batches.leases import REST_MS, Leases
 from broker.routing.errors import (
     HeldExclusively,
@@ -16,7 +17,7 @@ from broker.routing.errors import (
     NoSuchLeaseBatch,
 )
 from storage.leases import StoredLeases
-from tests.support.leases import acquire, ask, opened
+from tests.support.leases import RecordingAcquirer, acquire, ask, opened
 from tests.support.parties import RecordingWitness
 from tests.support.routing import Routing, bodies, counts, encoded, new_message
 from tests.unit.routing.queues.test_message_events import events
@@ -61,6 +62,57 @@ def test_a_lease_is_stored_as_it_is() -> None:
     routing.router.leases.release("l", routing.batch)
     assert stored(routing).leases == []
     assert stored(routing).batches == []
+
+
+BODIES = [b"1", b"2", b"3", b"4", b"5"]
+
+
+def half_built(monkeypatch: pytest.MonkeyPatch) -> tuple[Routing, BatchLease, RecordingAcquirer]:
+    """Return a lease whose batch of five messages is being made."""
+    monkeypatch.setattr(leases_module, "BUILT_AT_ONCE", 4)
+    routing = Routing()
+    routing.put(routing.queue(), *BODIES)
+    lease = opened(routing)
+    acquirer = ask(routing, lease, slices=2, max_messages=5)
+    routing.pump()
+    routing.advance(0)
+    assert (acquirer.batches, acquirer.refusals, stored(routing).batches) == ([], [], [])
+    assert len(routing.stored()) == 3, "a part of them"
+    return routing, lease, acquirer
+
+
+@pytest.mark.requirement("PIP-04", "PIP-10")
+def test_a_large_batch_is_made_in_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    routing, lease, acquirer = half_built(monkeypatch)
+    routing.put(routing.queue(), b"6")
+    routing.advance(0)
+    (lease_batch,) = acquirer.batches
+    assert lease_batch is not None
+    assert [bodies(lease_batch.slice(index)) for index in (0, 1)] == [BODIES[:3], BODIES[3:]]
+    (kept,) = stored(routing).batches
+    assert (len(kept.numbers), kept.counts, kept.slices) == (5, [0] * 5, bytes([0, 0, 0, 1, 1]))
+    assert acquire(routing, lease) == [b"6"]
+
+
+@pytest.mark.requirement("PIP-04")
+def test_a_lease_that_ends_while_its_batch_is_made_returns_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    routing, _, acquirer = half_built(monkeypatch)
+    routing.router.leases.release("l", routing.batch)
+    routing.advance(0)
+    assert (acquirer.batches, len(acquirer.refusals)) == ([], 1)
+    assert bodies(routing.consumer(routing.queue(), 9).entries) == BODIES
+
+
+@pytest.mark.requirement("PIP-04")
+def test_a_queue_that_is_deleted_while_a_batch_is_made_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    routing, _, acquirer = half_built(monkeypatch)
+    routing.router.delete(routing.queue(), routing.batch)
+    routing.advance(0)
+    assert (acquirer.batches, len(acquirer.refusals), routing.stored()) == ([], 1, [])
 
 
 @pytest.mark.requirement("PIP-06")
