@@ -419,7 +419,7 @@ def _entities_of_store(container: Container, store: Store, spawn: Spawn) -> list
         Overview(container, store),
         Members(container.group, store),
         Events(store, router.prefixes),
-        Sinks(router, container.journal, store, spawn),
+        Sinks(router, container.journal, store, spawn=spawn),
     ]
 
 

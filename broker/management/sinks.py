@@ -100,7 +100,7 @@ class Sinks(Entity):
     routine = ("COMMIT", "READ", "TRIM")
 
     def __init__(
-        self, router: Router, journal: Journal, store: Store, spawn: Spawn | None = None
+        self, router: Router, journal: Journal, store: Store, *, spawn: Spawn | None = None
     ) -> None:
         self._router: Final = router
         self._stages: Final = router.staging_area

@@ -117,7 +117,7 @@ class Client:
         self._beside: Final = SpawnedTasks()
         router, journal = app.container.router, app.container.journal
         self._entities: Final[dict[str, Entity]] = {
-            "sink": Sinks(router, journal, app.store, self._beside.spawn),
+            "sink": Sinks(router, journal, app.store, spawn=self._beside.spawn),
             "lease": LeaseEntity(router, journal, self._beside.spawn),
         }
 

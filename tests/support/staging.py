@@ -53,11 +53,15 @@ class Staging:
         priority: int = 4,
         expires_at_ms: int = NEVER,
         deliver_at_ms: int = AT_ONCE,
+        settles: bool = False,
     ) -> StagedTransaction:
-        """Send messages of a task, over a link that is detached afterwards."""
+        """Send messages of a task, over a link that is detached afterwards.
+
+        `settles`: it sends them settled, so that they may stay in memory until the commit.
+        """
         stage = self.stage(wanted, address, kind=kind)
         sender = RecordingProducer()
-        stage.join(sender)
+        stage.join(sender, settles=settles)
         for body in bodies:
             message = new_message(
                 encoded(body),
@@ -78,7 +82,7 @@ class Staging:
         query: str = QUERY,
         counts: Sequence[int] | None = None,
     ) -> None:
-        """Commit a batch of these tasks (partition, attempt), which are all stored.
+        """Commit a batch of these tasks (partition, attempt), from the store or from memory.
 
         `counts` are the reported messages per task; by default the true counts.
         """
@@ -86,9 +90,16 @@ class Staging:
         if counts is None:
             counts = [self.sent[query, batch, *each] for each in tasks]
         told = [(*each, count) for each, count in zip(tasks, counts, strict=True)]
-        chosen = self.stages.choose(query, batch, told)
-        load = self.routing.store.load_now
-        found = [[stage.read(each) for each in load(list(stage.numbers))] for stage in chosen]
+        if self.stages.can_commit_at_once(query, batch, told):
+            chosen = self.stages.choose(query, batch, told)
+            found = [list(stage.kept) for stage in chosen]
+        else:
+            chosen = self.stages.choose(query, batch, told)
+            for stage in chosen:
+                stage.store_kept(self.routing.batch)
+            self.routing.commit()
+            load = self.routing.store.load_now
+            found = [[stage.read(each) for each in load(list(stage.numbers))] for stage in chosen]
         self.commit_loaded(query, batch, chosen, found=found)
         self.routing.pump()
 
@@ -130,8 +141,12 @@ def body_of(copy: bytes) -> bytes:
 def restarted(
     before: Staging, *, policy: AddressPolicy | None = None, stage_retention_ms: int = 0
 ) -> Staging:
-    """Return a router with the stored state only; its clock and the driver continue."""
+    """Return a router with the stored state only; its clock and the driver continue.
+
+    The broker was stopped, not killed: what was in memory alone is stored.
+    """
     old = before.routing
+    before.stages.store_kept(old.batch)
     old.commit()
     new = Routing(store=old.store, policy=policy, stage_retention_ms=stage_retention_ms)
     new.clock.advance(old.clock.now_ms() - new.clock.now_ms())

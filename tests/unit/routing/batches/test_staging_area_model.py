@@ -47,14 +47,23 @@ class Stages(RuleBasedStateMachine):
         tasks=st.permutations(EVERY_TASK),
         most=st.integers(1, 4),
         address=ADDRESSES,
+        settles=st.booleans(),
     )
     def send(
-        self, query: str, ahead: int, tasks: list[tuple[int, int]], most: int, address: str
+        self,
+        query: str,
+        ahead: int,
+        tasks: list[tuple[int, int]],
+        *,
+        most: int,
+        address: str,
+        settles: bool,
     ) -> None:
         batch = self.batch_of(query, ahead)
         for of in tasks[:most]:
             bodies = [b"%d" % next(self.numbers) for _ in range(1 + most % 2)]
-            self.staging.send(task(*of, batch=batch, query=query), *bodies, address=address)
+            wanted = task(*of, batch=batch, query=query)
+            self.staging.send(wanted, *bodies, address=address, settles=settles)
             self.staged.setdefault((query, batch, *of, address), []).extend(bodies)
 
     def batch_of(self, query: str, ahead: int) -> int:
@@ -165,9 +174,13 @@ class Stages(RuleBasedStateMachine):
             queue = routing.queue(address)
             assert queue.staged == sum(map(len, mine))
             assert queue.staged_bytes == sum(len(encoded(each)) for some in mine for each in some)
-        kept = [each for each in routing.store.load_now(self.given()) if each.queue == STAGED]
-        assert len(kept) == sum(map(len, self.staged.values()))
+        stored = [each for each in routing.store.load_now(self.given()) if each.queue == STAGED]
         sinks = self.staging.stages.sinks
+        kept = [
+            each for sink in sinks.values() for stage in sink.stages.values() for each in stage.kept
+        ]
+        assert len(stored) + len(kept) == sum(map(len, self.staged.values()))
+        assert self.staging.stages.kept_bytes == sum(int(each.size) for each in kept)
         assert set(sinks) == {key[0] for key in self.staged} | set(self.watermarks)
         for query, sink in sinks.items():
             assert sink.batch == self.watermarks.get(query, -1)
