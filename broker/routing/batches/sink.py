@@ -113,11 +113,11 @@ class Sink:
         """Report to the staging area that messages which wait for a commit fill `target`."""
         self._home.filled(target)
 
-    def may_keep(self, size: i64) -> bool:
-        """Return whether memory has room for a message of `size` bytes; take it if it has."""
-        return self._home.may_keep(size)
+    def take_room(self, size: i64) -> bool:
+        """Take room in memory for a message of `size` bytes; return whether there is any."""
+        return self._home.take_room(size)
 
-    def keeps_less(self, size: i64) -> None:
+    def give_back_room(self, size: i64) -> None:
         """Give back the room in memory of messages of `size` bytes."""
         self._home.kept_bytes -= size
 

@@ -159,7 +159,7 @@ class StagedTransaction(Node):
         self.latest_ms = self._sink.router.clock.wall_ms()
         if self.is_blank():
             self.begun_ms = self.latest_ms
-        if self._may_keep(message):
+        if self._can_keep(message) and self._sink.take_room(message.size):
             self.kept.append(message)
         else:
             self.store_kept(batch)
@@ -168,11 +168,11 @@ class StagedTransaction(Node):
         if self.credit_pool is not None and is_filled(self.target):
             self._sink.filled(self.target)
 
-    def _may_keep(self, message: Message) -> bool:
-        """Return whether `message` may be only in memory; count its bytes as kept if it may."""
+    def _can_keep(self, message: Message) -> bool:
+        """Return whether `message` may be in memory alone, if there is room for it."""
         if not self._is_settled or self.numbers or message.large is not None:
             return False
-        return i64(len(self.kept)) < KEPT_MAX and self._sink.may_keep(message.size)
+        return i64(len(self.kept)) < KEPT_MAX
 
     def store_kept(self, batch: Batch) -> None:
         """Note the messages for the store that are only in memory."""
@@ -182,7 +182,7 @@ class StagedTransaction(Node):
         for message in self.kept:
             size += message.size
             self._store(message, batch)
-        self._sink.keeps_less(size)
+        self._sink.give_back_room(size)
         self.kept.clear()
 
     def _store(self, message: Message, batch: Batch) -> None:
@@ -279,7 +279,7 @@ class StagedTransaction(Node):
             size += message.size
         before = i64(len(self.kept))
         del self.kept[: int(count)]
-        self._sink.keeps_less(size)
+        self._sink.give_back_room(size)
         self._uncount(before - i64(len(self.kept)), size)
 
     def cut(self, lowest: i64, batch: Batch) -> CutMessages:

@@ -101,8 +101,8 @@ class StagingArea(TimerCallback):
 
     # -- messages that are only in memory
 
-    def may_keep(self, size: i64) -> bool:
-        """Return whether memory has room for a message of `size` bytes; take it if it has."""
+    def take_room(self, size: i64) -> bool:
+        """Take room in memory for a message of `size` bytes; return whether there is any."""
         if self.kept_bytes + size > KEPT_BYTES_MAX:
             return False
         self.kept_bytes += size
