@@ -177,7 +177,7 @@ class Message:
 
     @property
     def message_format(self) -> i64:
-        return 0 if self.optional_fields is None else self.optional_fields.message_format
+        return i64(0) if self.optional_fields is None else self.optional_fields.message_format
 
     @property
     def opaque(self) -> bool:
@@ -198,10 +198,12 @@ class Message:
         `acquired_before`: a link has had the message already, though without failing.
         An opaque message has no header: the result is empty.
         """
-        if self.opaque:
+        if self.optional_fields is not None and self.optional_fields.opaque:
             return b""
         if delivery_count == 0 and self.ttl_ms < 0 and not acquired_before:
-            return (DURABLE_HEADERS if self.durable else PLAIN_HEADERS)[self.priority]
+            if self.durable:
+                return DURABLE_HEADERS[self.priority]
+            return PLAIN_HEADERS[self.priority]
         ttl: i64 = -1
         if self.ttl_ms >= 0:
             ttl = remaining_ttl(

@@ -212,7 +212,7 @@ class FieldReader:
             return -1
         at = self._at
         self._at = skip(self._data, at, self.end)
-        return at if self._data[at] != 0x40 else -1
+        return at if self._data[at] != 0x40 else i64(-1)
 
     def _missing(self, field: str) -> ConnectionFault:
         return ConnectionFault(INVALID_FIELD, f"{self._name} without {field}")
@@ -238,7 +238,7 @@ class FieldReader:
     def optional_uint(self) -> i64:
         """Return the number, -1 if it is absent."""
         at = self._next()
-        return -1 if at < 0 else uint_at(self._data, at, -1)
+        return i64(-1) if at < 0 else uint_at(self._data, at, -1)
 
     def require_uint(self, field: str) -> i64:
         """Return the number. Raise ConnectionFault if the field is missing or no uint."""

@@ -13,11 +13,11 @@ def left(*, peer_delivery_count: i64, link_credit: i64, delivery_count: i64) -> 
     are in transit. Absent (-1) means that the receiver has not seen the broker's
     attach; it then counts from the broker's initial 0. Raise LinkFault if it is ahead.
     """
-    seen: i64 = 0 if peer_delivery_count < 0 else peer_delivery_count
+    seen = i64(0) if peer_delivery_count < 0 else peer_delivery_count
     under_way = serial.ahead(delivery_count, seen)
     if under_way < 0:
         raise LinkFault(INVALID_FIELD, f"delivery-count {seen} is ahead of {delivery_count}")
-    return max(0, link_credit - under_way)
+    return max(i64(0), link_credit - under_way)
 
 
 def drained(delivery_count: i64, credit: i64) -> i64:

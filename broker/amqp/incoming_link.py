@@ -90,7 +90,7 @@ class IncomingLink(Link):
         Messages that it has sent with an earlier and larger credit are still accepted (2.6.7).
         """
         if self.state is LinkState.ATTACHED:
-            self._surplus = max(0, self.credit + self._surplus - credit)
+            self._surplus = max(i64(0), self.credit + self._surplus - credit)
             self.credit = credit
             self._low = credit >> 1
             self.put_flow()
@@ -207,7 +207,7 @@ class IncomingLink(Link):
             self.credit -= 1
         else:
             self._surplus -= 1
-        self.message_format = max(0, transfer.message_format)
+        self.message_format = max(i64(0), transfer.message_format)
 
     def _use(self, messages: i64) -> None:
         """Reduce credit, then surplus, by `messages`; together they must be large enough."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from librt.strings import BytesWriter, write_i16_be, write_i32_be
-from mypy_extensions import i16, i32, i64, u8
+from mypy_extensions import i16, i32, i64
 
 from broker.amqp import credit as credits
 from broker.amqp.delivery import Delivery
@@ -136,10 +136,9 @@ class OutgoingLink(Link):
 
     def has_room(self) -> bool:
         """Return whether `send` may be called: credit, window, output, no unfinished delivery."""
-        session = self.session
         return (
             self.credit > 0
-            and session.outgoing_window.left > 0
+            and self.session.outgoing_window.left > 0
             and self._rest is None
             and self.output.request_room()
         )
@@ -162,10 +161,9 @@ class OutgoingLink(Link):
         size = i64(len(header)) + i64(len(payload))
         if delivery is not None:
             delivery.delivery_id = delivery_id
-            unsettled = session.unsettled_out
-            unsettled.put(delivery)
-            if not unsettled.is_noted:
-                output.note(unsettled)
+            session.unsettled_out.put(delivery)
+            if not session.unsettled_out.is_noted:
+                output.note(session.unsettled_out)
         if size + TRANSFER_OVERHEAD > output.frame_size_max:
             self._rest = header + payload
             self._rest_at = 0
@@ -344,7 +342,8 @@ class OutgoingLink(Link):
         The tag is the delivery-id, since it needs to be unique only while unsettled.
         """
         handle = self.our_handle
-        fields: i64 = 17 if handle > 255 else 14
+        fields = i64(17) if handle > 255 else i64(14)
+        count = i64(6) if more else i64(5)
         if more:
             fields += 1
         if message_format != 0:
@@ -352,14 +351,12 @@ class OutgoingLink(Link):
         write_i32_be(out, i32(8 + 3 + 3 + fields + 1 + size))
         write_i32_be(out, i32(0x0200_0000 | self.session.our_channel))
         write_i32_be(out, 0x0053_14C0)
-        out.append(u8(fields + 2))
-        out.append(6 if more else 5)
+        write_i16_be(out, i16((fields + 2) << 8 | count))
         if handle > 255:
             out.append(0x70)
             write_i32_be(out, i32(handle))
         else:
-            out.append(0x52)
-            out.append(u8(handle))
+            write_i16_be(out, i16(0x5200 | handle))
         out.append(0x70)
         put_u32(out, delivery_id)
         write_i16_be(out, i16(-0x5FFC))  # a0 04

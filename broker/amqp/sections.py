@@ -214,7 +214,7 @@ class Sections:
             code = data[at]
             if code == 0x83:
                 time = read_i64_be(data, at + 1)
-                self.absolute_expiry_time = time if time > 0 else 0
+                self.absolute_expiry_time = time if time > 0 else i64(0)
             elif code != 0x40:
                 raise malformed("properties: absolute-expiry-time: a timestamp was expected")
             # creation-time is the last field that nearly every sender sets
@@ -351,7 +351,7 @@ def property_at(data: bytes, properties: i64, end: i64, field: i64) -> i64:
         skip(data, at, behind)
     except Fault as fault:
         raise LinkFault(fault.condition, f"properties: {fault.description}") from None
-    return at if data[at] != 0x40 else -1
+    return at if data[at] != 0x40 else i64(-1)
 
 
 def annotation_at(data: bytes, annotations: i64, end: i64, key: bytes) -> i64:

@@ -54,9 +54,8 @@ class UnsettledDeliveries:
         self._ring[number & self._mask] = delivery
         self._next = number + 1
         self.count += 1
-        owner = delivery.sent_to
-        if owner is not None:
-            owner.unsettled += 1
+        if delivery.sent_to is not None:
+            delivery.sent_to.unsettled += 1
 
     def _number(self, delivery_id: i64) -> i64:
         """Return the number nearest to `_next` that is `delivery_id` modulo 2^32."""

@@ -60,11 +60,11 @@ class OutgoingWindow:
         An absent id (-1) means that the peer has not seen the broker's begin: it counts from 0.
         Raise SessionFault if the id is of a transfer that was never sent.
         """
-        seen: i64 = 0 if peer_next_incoming_id < 0 else peer_next_incoming_id
+        seen = i64(0) if peer_next_incoming_id < 0 else peer_next_incoming_id
         in_flight = serial.ahead(self.next_id, seen)
         if in_flight < 0:
             raise SessionFault(WINDOW_VIOLATION, f"transfer {seen} was never sent")
-        self.left = max(0, peer_window - in_flight)
+        self.left = max(i64(0), peer_window - in_flight)
 
     def send(self) -> None:
         """Use up one transfer. Call only while `left` is positive."""

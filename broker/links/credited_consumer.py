@@ -60,6 +60,8 @@ class CreditedConsumer(Consumer):
         self.record: AcquisitionRecord | None = None
         self._peer: Final = peer
         self._container: Final = peer.container
+        self._stats: Final = peer.container.stats
+        self._clock: Final = peer.container.clock
         self._memory: Final = peer.container.router.memory
         self._link: Final = link
         self._acquisitions: Acquisitions | None = None
@@ -74,13 +76,16 @@ class CreditedConsumer(Consumer):
         self._unsettled_max = UNSETTLED_MAP_MAX
 
     def has_room(self) -> bool:
-        owner = self.owner
-        if owner is not None and owner.unsettled > 0:
-            memory = self._memory
-            if owner.unsettled >= self._unsettled_max or memory.held_is_full():
-                memory.consumers[self] = None
-                owner.awaits_settlement = True
-                return False
+        # Here, in `deliver` and in the queue no local variable repeats an attribute that is Final:
+        # compiled code would count references for it, some six instructions for each message.
+        if (
+            self.owner is not None
+            and self.owner.unsettled > 0
+            and (self.owner.unsettled >= self._unsettled_max or self._memory.held_is_full())
+        ):
+            self._memory.consumers[self] = None
+            self.owner.awaits_settlement = True
+            return False
         return self.takes_new and self._link.has_room()
 
     def memory_freed(self) -> None:
@@ -92,41 +97,41 @@ class CreditedConsumer(Consumer):
         return self._link.credit > 0
 
     def deliver(self, entry: QueueEntry) -> None:
-        link = self._link
         message = entry.message
-        container = self._container
-        container.stats.delivered += 1
-        if container.stats.delivered % YIELD_EVERY == 0:
-            container.sample_delivery(entry)
+        self._stats.delivered += 1
+        if self._stats.delivered % YIELD_EVERY == 0:
+            self._container.sample_delivery(entry)
         header = message.header(
-            entry.delivery_count, container.clock, acquired_before=entry.history is not None
+            entry.delivery_count, self._clock, acquired_before=entry.history is not None
         )
         if message.optional_fields is not None:
             self._deliver_particular(entry, header)
             return
         if self._manner == UNSETTLED:
             entry.sent_to = self.owner
-            link.send(entry, header, message.encoded)
+            self._link.send(entry, header, message.encoded)
         elif self._manner == SETTLED:
-            link.send(None, header, message.encoded)
-            entry.queue.accept(entry, container.journal.batch)
+            self._link.send(None, header, message.encoded)
+            entry.queue.accept(entry, self._container.journal.batch)
         else:
             self._deliver_tagged(entry, header)
 
     def browsed(self, entry: QueueEntry) -> None:
-        link = self._link
         message = entry.message
-        self._container.stats.delivered += 1
+        self._stats.delivered += 1
         header = message.header(
-            entry.delivery_count, self._container.clock, acquired_before=entry.history is not None
+            entry.delivery_count, self._clock, acquired_before=entry.history is not None
         )
         if self.tells_place:
             header += placed(entry)
         copy: Delivery | None = None
-        if not link.sends_settled:
+        if not self._link.sends_settled:
             copy = Delivery()
             copy.sent_to = self.owner
-        self._send(copy, header, message)
+        if message.optional_fields is None:
+            self._link.send(copy, header, message.encoded)
+        else:
+            self._send(copy, header, message)
 
     def _deliver_particular(self, entry: QueueEntry, header: bytes) -> None:
         """Like `deliver`, for a message that may be large, or of another format."""

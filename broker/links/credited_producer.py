@@ -103,7 +103,7 @@ class CreditedProducer(Producer):
             self._allow(min(self._usual(), FIRST))
             return
         self.window = self._window_now()
-        left = self._usual() if self.window == 0 else max(0, self.window - self.unsettled)
+        left = self._usual() if self.window == 0 else max(i64(0), self.window - self.unsettled)
         if left > 0 or self._link.credit > 0:
             self._allow(left)
 
@@ -131,7 +131,7 @@ class CreditedProducer(Producer):
         if self.node is None or self.node.credit_pool is not None:
             return
         window = self._window_now()
-        left = max(0, window - self.unsettled)
+        left = max(i64(0), window - self.unsettled)
         if window > 0 and left < (self._link.credit + 1) >> 1:
             self.window = window
             self._link.grant(left)
@@ -205,7 +205,7 @@ class CreditedProducer(Producer):
         """Return the maximum credit of this producer by the setting, and by size."""
         if self.mean_size <= LARGE_FROM:
             return self.credit
-        return max(1, min(self.credit, BYTES_AHEAD // self.mean_size))
+        return max(i64(1), min(self.credit, BYTES_AHEAD // self.mean_size))
 
     def outstanding(self) -> i64:
         return self._link.outstanding()

@@ -221,17 +221,16 @@ class ProducerEndpoint(IncomingOwner):
             if node is None or self._link.message_format != 0:
                 message, node = self._read(data, at, end)
             else:  # the part of `_read` that most messages need
-                container = self._container
-                sections = container.sections
+                sections = self._container.sections
                 sections.read(data, at, end)
                 if sections.has_user_id:
                     self._check_user_id(sections, data)
                 message = read_message(
                     sections,
                     data,
-                    container.clock,
+                    self._container.clock,
                     origin=self._origin,
-                    arrived_ms=container.received_ms,
+                    arrived_ms=self._container.received_ms,
                 )
             if self._within is not None:
                 self._post(delivery_id, node, message, size=end - at, settled=settled)
@@ -314,22 +313,21 @@ class ProducerEndpoint(IncomingOwner):
         self, delivery_id: i64, message: Message, node: Node, *, size: i64, settled: bool
     ) -> None:
         """Count a message that `node` has taken, and accept it once that is durable."""
-        journal, stats = self._container.journal, self._container.stats
-        stats.published += 1
-        stats.published_bytes += size
-        if stats.published % YIELD_EVERY == 0:
-            journal.yield_to_writer()
+        self._container.stats.published += 1
+        self._container.stats.published_bytes += size
+        if self._container.stats.published % YIELD_EVERY == 0:
+            self._container.journal.yield_to_writer()
         if settled:
             return
-        kept = self._kept
-        if kept is not None and kept.is_stored and (message.durable or node.stores_all):
-            kept.note(delivery_id, ACCEPTED)
         if not message.durable and not node.stores_all:
             self._link.accept_delivery(delivery_id)
-        elif node.duplicates is None:
-            journal.submit_receipt(Receipt(self._credit, delivery_id))
+            return
+        if self._kept is not None and self._kept.is_stored:
+            self._kept.note(delivery_id, ACCEPTED)
+        if node.duplicates is None:
+            self._container.journal.submit_receipt(Receipt(self._credit, delivery_id))
         else:  # a duplicate changes nothing, but waits until its original is durable
-            journal.submit(Receipt(self._credit, delivery_id))
+            self._container.journal.submit(Receipt(self._credit, delivery_id))
 
     def posted(
         self, delivery_id: i64, data: bytes, at: i64, end: i64, *, settled: bool, txn_id: bytes

@@ -347,10 +347,9 @@ class ConsumerEndpoint(OutgoingOwner):
 
     def accepted(self, deliveries: list[Delivery]) -> None:
         batch = self._container.journal.batch
-        retirements = self._retirements
         for delivery in deliveries:
             if isinstance(delivery, QueueEntry):  # and not a browser's copy
-                if retirements is not None and not retirements.accepts(delivery):
+                if self._retirements is not None and not self._retirements.accepts(delivery):
                     continue
                 delivery.queue.accept(delivery, batch)
         if self.awaits_settlement:

@@ -175,9 +175,9 @@ class Transaction:
         """Record the outcome of an entry, even if doomed, because the entry is acquired."""
         self._retired[retirement.entry] = retirement
         annotations = retirement.annotations
-        size: i64 = 0 if annotations is None else i64(len(annotations))
+        size = i64(0) if annotations is None else i64(len(annotations))
         is_counted = self._acquired is not None and retirement.entry in self._acquired
-        self._count(size, operations=0 if is_counted else 1)
+        self._count(size, operations=i64(0) if is_counted else i64(1))
 
     def _count(self, size: i64, *, operations: i64 = 1) -> None:
         self.operations += operations

@@ -155,8 +155,8 @@ MOVED: Final = (
         Mutation(
             "a message that expires while it is acquired comes again after its release",
             "broker/routing/queues/queue_delivery.py",
-            "if entry.message.expires_at_ms != NEVER and state.expire(",
-            "if entry.history is None and entry.message.expires_at_ms != NEVER and state.expire(",
+            "if entry.message.expires_at_ms != NEVER and self._state",
+            "if entry.history is None and entry.message.expires_at_ms != NEVER and self._state",
         ),
         ("3.2.1",),
     ),

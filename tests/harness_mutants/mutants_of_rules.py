@@ -106,8 +106,14 @@ HEADERS: Final = (
         Mutation(
             "every message is delivered with the default priority",
             MESSAGE,
-            "return (DURABLE_HEADERS if self.durable else PLAIN_HEADERS)[self.priority]",
-            "return (DURABLE_HEADERS if self.durable else PLAIN_HEADERS)[PRIORITY_DEFAULT]",
+            """\
+                return DURABLE_HEADERS[self.priority]
+            return PLAIN_HEADERS[self.priority]
+""",
+            """\
+                return DURABLE_HEADERS[PRIORITY_DEFAULT]
+            return PLAIN_HEADERS[PRIORITY_DEFAULT]
+""",
         ),
         ("3.2.1",),
     ),
@@ -116,17 +122,17 @@ HEADERS: Final = (
             "the lowest priority is delivered first",
             "broker/routing/queues/queue_delivery.py",
             """\
-        priority = backlogs.top
+        priority = self._backlogs.top
         while priority >= 0:
-            backlog = backlogs.by_priority[priority]
+            backlog = self._backlogs.by_priority[priority]
             if backlog is None or backlog.waiting == 0:
-                if priority == backlogs.top and priority > 0:
-                    backlogs.top -= 1
+                if priority == self._backlogs.top and priority > 0:
+                    self._backlogs.top -= 1
 """,
             """\
         priority: i64 = 9
         while priority >= 0:
-            backlog = backlogs.by_priority[9 - priority]
+            backlog = self._backlogs.by_priority[9 - priority]
             if backlog is None or backlog.waiting == 0:
 """,
         ),
@@ -139,9 +145,8 @@ BROWSERS: Final = (
         Mutation(
             "a copy for a browser counts as a delivery",
             CREDITED,
-            "def browsed(self, entry: QueueEntry) -> None:\n        link = self._link\n",
-            "def browsed(self, entry: QueueEntry) -> None:\n        link = self._link\n"
-            "        entry.delivery_count += 1\n",
+            "def browsed(self, entry: QueueEntry) -> None:\n",
+            "def browsed(self, entry: QueueEntry) -> None:\n        entry.delivery_count += 1\n",
         ),
         ("jms:9",),
     ),

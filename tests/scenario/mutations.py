@@ -93,7 +93,7 @@ MUTATIONS: Final = (
     Mutation(
         "an expired message is delivered, unless the sweep comes first",
         "broker/routing/queues/queue_delivery.py",
-        "if entry.message.expires_at_ms != NEVER and state.expire(entry, backlog, batch):",
+        "if entry.message.expires_at_ms != NEVER and self._state.expire(entry, backlog, batch):",
         "if False:",
     ),
     Mutation(
@@ -111,8 +111,8 @@ MUTATIONS: Final = (
     Mutation(
         "the bytes of what is consumed still count",
         "broker/routing/queues/queue_state.py",
-        "self.bytes -= message.size",
-        "self.bytes -= 0",
+        "self.bytes -= message.size\n        self.memory.dropped(message)",
+        "self.memory.dropped(message)",
     ),
     Mutation(
         "the session's window is not refilled",

@@ -110,22 +110,27 @@ class MemoryBudget:
         else:
             self.volatile -= size
 
-    def delivered(self, message: Message) -> None:
-        """Count a delivery of `message` that its consumer has not settled."""
-        self.held += ENTRY_BYTES + i64(len(message.encoded))
+    def delivered(self, size: i64) -> None:
+        """Count a delivery that its consumer has not settled, of `size` encoded bytes."""
+        self.held += ENTRY_BYTES + size
 
-    def settled(self, message: Message) -> None:
-        """Stop counting a delivery of `message`: it is settled, or has returned to its queue."""
-        self.held -= ENTRY_BYTES + i64(len(message.encoded))
+    def settled(self, size: i64) -> None:
+        """Stop counting a delivery of that size: it is settled, or has returned to its queue."""
+        self.held -= ENTRY_BYTES + size
 
     def dropped(self, message: Message) -> None:
-        """Stop counting a delivery of `message` and its entry: its queue was deleted."""
-        self.settled(message)
-        self.leaves(message)
+        """Stop counting a delivery of `message` and its entry: it is consumed, or deleted."""
+        size = i64(len(message.encoded))
+        self.held -= ENTRY_BYTES + size
+        message.holders -= 1
+        freed = ENTRY_BYTES + size if message.holders == 0 else ENTRY_BYTES
+        if message.durable:
+            self.durable -= freed
+        else:
+            self.volatile -= freed
 
     def replaced(self, old: Message, new: Message) -> None:
         """Count `new` in place of `old` in an entry that a consumer holds."""
-        self.settled(old)
-        self.leaves(old)
+        self.dropped(old)
         self.enters(new)
-        self.delivered(new)
+        self.delivered(i64(len(new.encoded)))

@@ -82,7 +82,7 @@ class ProducerWindow:
         if self.most == UNLIMITED:
             self._limit(WIDEST)
         else:
-            self.most = min(WIDEST, self.most + max(1, self.most // 16))
+            self.most = min(WIDEST, self.most + max(i64(1), self.most // 16))
 
     def _narrow(self, lag_us: i64, mean_us: i64, now_us: i64) -> None:
         """Make the window smaller by as much as the lag is too long, once for each window.
@@ -102,7 +102,7 @@ class ProducerWindow:
             self._rest_us = min(2 * self._rest_us, LONGEST_REST_US)
             return
         most = min(self.most, WIDEST)
-        fitting = most * hold_us // max(1, mean_us)
+        fitting = most * hold_us // max(i64(1), mean_us)
         self._limit(max(NARROWEST, most // 4, min(fitting, most * 3 // 4)))
         self._narrowed_us = now_us
 

@@ -219,6 +219,16 @@ class Backlog:
         if chunk.count == 0 and index > 0 and chunk is not self._tail:
             del self._chunks[index]
 
+    def remove_first(self) -> None:
+        """Remove the entry that `first` has returned, if nothing has changed since.
+
+        Unlike `remove` it need not find the place of the entry.
+        """
+        head = self._head
+        head.slots[self._at] = None
+        head.count -= 1
+        self.waiting -= 1
+
     def after(self, position: i64, at_most: i64) -> list[QueueEntry]:
         """Return up to `at_most` waiting entries at positions greater than `position`, in order.
 

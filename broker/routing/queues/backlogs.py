@@ -49,6 +49,11 @@ class Backlogs:
         backlog.remove(entry)
         self.waiting -= 1
 
+    def remove_first(self, backlog: Backlog) -> None:
+        """Remove the entry that `backlog.first` has just returned."""
+        backlog.remove_first()
+        self.waiting -= 1
+
     def drop_pages(self, at_most: i64) -> list[PagedEntries]:
         """Remove pages with up to `at_most` messages together; return them, still in `waiting`."""
         dropped: list[PagedEntries] = []

@@ -176,12 +176,13 @@ class Paged:
         paging = self._paging
         if paging.window < 0:
             return FAR
-        backlogs = max(1, paging.backlogs)
+        backlogs = max(i64(1), paging.backlogs)
         if self.memory.spills:
             backlogs = max(backlogs, i64(len(paging.long)))
-        average = self._queue.state.bytes // max(1, self._queue.contents()) + ENTRY_BYTES
+        average = self._queue.state.bytes // max(i64(1), self._queue.contents()) + ENTRY_BYTES
         size = min(WINDOW_BYTES, self.memory.quarter() // backlogs)
-        return max(1, min(paging.window, WINDOWS_IN_ALL // backlogs, size // (average * PAGE)))
+        most = min(min(paging.window, WINDOWS_IN_ALL // backlogs), size // (average * PAGE))
+        return max(i64(1), most)
 
     def reserve(self) -> i64:
         """Return the number of chunks before the first page below which that page is loaded."""

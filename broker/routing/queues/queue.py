@@ -66,11 +66,12 @@ class Queue(Consumable, Wakeable):
         self.state: Final = QueueState(context, policy, observer)
         self.backlogs: Final = self.state.backlogs
         name = stored_as if is_subscription else address
+        self._is_stored: Final = self.may_store and name != ""
         self.persistence: Final = QueuePersistence(
             self,
             context,
             stored_as=name,
-            is_stored=self.may_store and name != "",
+            is_stored=self._is_stored,
             defers=self.stores_all or not policy.deliver_before_commit,
             consumers=self.consumers.attached,
             producers=self.producers,
@@ -123,13 +124,11 @@ class Queue(Consumable, Wakeable):
         deliver_at_ms = AT_ONCE if message.optional_fields is None else message.deliver_at_ms
         if deliver_at_ms != AT_ONCE and deliver_at_ms <= self.context.clock.wall_ms():
             deliver_at_ms = AT_ONCE
-        persistence = self.persistence
-        if persistence.is_stored and (message.durable or self.stores_all or batch.stores_all):
-            persistence.store(entry, deliver_at_ms, batch)
+        if self._is_stored and (message.durable or self.stores_all or batch.stores_all):
+            self.persistence.store(entry, deliver_at_ms, batch)
         self._admit(entry, backlog, deliver_at_ms)
-        observer = self.state.observer
-        if observer is not None:
-            observer.admitted(entry, deliver_at_ms, batch)
+        if self.state.observer is not None:
+            self.state.observer.admitted(entry, deliver_at_ms, batch)
 
     def backlog_of(self, priority: i64) -> Backlog:
         """Return the backlog of `priority`, created if missing."""
@@ -280,10 +279,8 @@ class Queue(Consumable, Wakeable):
 
     def accept(self, entry: QueueEntry, batch: Batch) -> None:
         """Remove the acquired `entry`, which has been consumed (core 3.4.2)."""
-        observer = self.state.observer
-        if observer is not None:
-            observer.settled(entry, Disposal.REMOVE, batch)
-        self.state.settles(entry)
+        if self.state.observer is not None:
+            self.state.observer.settled(entry, Disposal.REMOVE, batch)
         self.context.stats.acknowledged += 1
         self.forget(entry, batch, consumed=True)
 
@@ -350,15 +347,17 @@ class Queue(Consumable, Wakeable):
             self.wake()
 
     def forget(self, entry: QueueEntry, batch: Batch, *, consumed: bool = False) -> None:
-        """Remove an entry that is neither waiting nor held back any more, also from the store."""
-        state = self.state
+        """Remove an entry that does not wait, also from the store; a `consumed` one is acquired."""
         if entry.group is not None:
             self.delivery.leave_group(entry)
         entry.consumer = None
-        state.leaves(entry)
-        if state.attends:
+        if consumed:
+            self.state.consumes(entry)
+        else:
+            self.state.leaves(entry)
+        if self.state.attends:
             self.wake()
-        if entry.stored_number != NOT_STORED and not state.is_deleted:
+        if entry.stored_number != NOT_STORED and not self.state.is_deleted:
             self.persistence.forget(entry, batch, consumed=consumed)
         if self.outlived is not None:
             self.note_use_ended()

@@ -38,6 +38,7 @@ class QueueDelivery:
     ) -> None:
         self._queue: Wakeable | None = queue
         self._state: Final = state
+        self._backlogs: Final = state.backlogs
         self._consumers: Final = consumers
         self._persistence: Final = persistence
         self._groups: Groups | None = None
@@ -166,7 +167,7 @@ class QueueDelivery:
         passed_over: list[Consumer] | None = None
         holds = state.holds_deliveries()
         rests = holds or self._rests()
-        self._left = 0 if rests else DELIVERED_AT_ONCE
+        self._left = i64(0) if rests else DELIVERED_AT_ONCE
         while state.backlogs.waiting > 0 and self._left > 0 and not state.holds_too_much():
             consumer = consumers.round.next()
             if consumer is None:
@@ -210,35 +211,33 @@ class QueueDelivery:
 
         False if `consumer` may take no waiting entry now.
         """
-        state = self._state
         alone = self._consumers.round.size() == 1
         while True:
             entry = self._take(consumer, now_ms, batch)
             if entry is None:
                 return False
             self.acquire(entry, consumer)
-            if state.observer is not None:
-                state.observer.delivered(entry, batch)
+            if self._state.observer is not None:
+                self._state.observer.delivered(entry, batch)
             consumer.deliver(entry)
             self._left -= 1
-            if not alone or state.backlogs.waiting == 0 or self._left == 0:
+            if not alone or self._backlogs.waiting == 0 or self._left == 0:
                 return True
             if not consumer.has_room():
                 return True
 
     def _take(self, consumer: Consumer, now_ms: i64, batch: Batch) -> QueueEntry | None:
         """Take the first waiting entry that may go to `consumer`; move or discard expired ones."""
-        state = self._state
-        backlogs = state.backlogs
-        priority = backlogs.top
+        priority = self._backlogs.top
         while priority >= 0:
-            backlog = backlogs.by_priority[priority]
+            backlog = self._backlogs.by_priority[priority]
             if backlog is None or backlog.waiting == 0:
-                if priority == backlogs.top and priority > 0:
-                    backlogs.top -= 1
+                if priority == self._backlogs.top and priority > 0:
+                    self._backlogs.top -= 1
                 priority -= 1
                 continue
             entry = backlog.first()
+            is_first = True
             if (
                 entry is None
                 or consumer.filter is not None
@@ -246,6 +245,7 @@ class QueueDelivery:
                 or entry.group is not None
             ):
                 entry = self._first_for(consumer, backlog, priority, now_ms=now_ms)
+                is_first = False
                 if entry is None and self._has_to_wait(consumer, backlog):
                     return None
                 if entry is None:
@@ -255,11 +255,14 @@ class QueueDelivery:
                 entry, batch, is_leased=consumer.leases
             ):
                 return None
-            if entry.message.expires_at_ms != NEVER and state.expire(entry, backlog, batch):
-                if state.holds_too_much():
+            if entry.message.expires_at_ms != NEVER and self._state.expire(entry, backlog, batch):
+                if self._state.holds_too_much():
                     return None
                 continue
-            backlogs.remove(entry, backlog)
+            if is_first:
+                self._backlogs.remove_first(backlog)
+            else:
+                self._backlogs.remove(entry, backlog)
             return entry
         return None
 

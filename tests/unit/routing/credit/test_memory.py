@@ -98,10 +98,10 @@ def test_annotations_that_an_outcome_adds_count_from_then_on() -> None:
         for size in (100, 300)
     )
     memory.enters(old)
-    memory.delivered(old)
+    memory.delivered(len(old.encoded))
     memory.replaced(old, new)
     assert (memory.total(), memory.held) == (ENTRY_BYTES + 300, ENTRY_BYTES + 300)
-    memory.settled(new)
+    memory.settled(len(new.encoded))
     memory.leaves(new)
     assert (memory.total(), memory.held) == (0, 0)
 

@@ -185,7 +185,8 @@ class Model:
                 for _ in range(min(number, len(self.waiting))):
                     first = self.backlog.first()
                     assert first is self.waiting[min(self.waiting)]
-                    self.take(first)
+                    self.backlog.remove_first()
+                    self.taken.append(self.waiting.pop(int(first.position)))
             case "take" if self.waiting:
                 self.take(self.waiting[sorted(self.waiting)[number % len(self.waiting)]])
             case "put back" if self.taken:
