@@ -47,9 +47,12 @@ class Published:
     since_s: float
 
     def facts(self) -> list[str]:
-        """Return the file, end and fingerprint of each certificate, for people."""
+        """Return the fingerprint, end and file of each certificate, for people.
+
+        The log cuts long lines: a long path must not hide the fingerprint.
+        """
         return [
-            f"{each.path}, ends {each.end()}, SHA-256 {each.sha256}"
+            f"SHA-256 {each.sha256}, ends {each.end()}, {each.path}"
             for each in self.dated
             if each.sha256
         ]
@@ -133,7 +136,7 @@ class TlsContexts:
         return f"unchanged: {facts}"
 
     def facts(self) -> str:
-        """Return the file, end and fingerprint of each certificate in force, for people."""
+        """Return the fingerprint, end and file of each certificate in force, for people."""
         return "; ".join(self._published.facts())
 
     def _differs(self, new: Prepared) -> bool:

@@ -57,11 +57,13 @@ class Leases:
     """The leases of one broker, by name.
 
     `any`: `go_on` has something to do. `fencing_token` is the last one that was given.
+    `built_at_once` is BUILT_AT_ONCE but in tests.
     """
 
     def __init__(self, router: Router, leases_max: int = LEASES_MAX) -> None:
         self.any = False
         self.fencing_token: i64 = 0
+        self.built_at_once: i64 = BUILT_AT_ONCE
         self.named: Final[dict[str, BatchLease]] = {}
         self._router: Final = router
         self._max: Final = leases_max
@@ -431,7 +433,7 @@ class Leases:
             number, gathering.wanted.slices, gathering.entries
         )
         gathering.builder = builder
-        if not builder.go_on(BUILT_AT_ONCE, batch):  # the rest in the next turn of the event loop
+        if not builder.go_on(self.built_at_once, batch):  # the rest in the next turn of the loop
             lease.timer.set(self._router.timer_queue, self._router.clock.now_ms())
             return
         lease.gathering = None

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-import broker.routing.batches.leases as leases_module
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.batches.lease import UNSETTLED_MAX, BatchLease
 from broker.routing.batches.leases import REST_MS, Leases
@@ -67,10 +66,10 @@ def test_a_lease_is_stored_as_it_is() -> None:
 BODIES = [b"1", b"2", b"3", b"4", b"5"]
 
 
-def half_built(monkeypatch: pytest.MonkeyPatch) -> tuple[Routing, BatchLease, RecordingAcquirer]:
+def half_built() -> tuple[Routing, BatchLease, RecordingAcquirer]:
     """Return a lease whose batch of five messages is being made."""
-    monkeypatch.setattr(leases_module, "BUILT_AT_ONCE", 4)
     routing = Routing()
+    routing.router.leases.built_at_once = 4
     routing.put(routing.queue(), *BODIES)
     lease = opened(routing)
     acquirer = ask(routing, lease, slices=2, max_messages=5)
@@ -82,8 +81,8 @@ def half_built(monkeypatch: pytest.MonkeyPatch) -> tuple[Routing, BatchLease, Re
 
 
 @pytest.mark.requirement("PIP-04", "PIP-10")
-def test_a_large_batch_is_made_in_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    routing, lease, acquirer = half_built(monkeypatch)
+def test_a_large_batch_is_made_in_several_turns() -> None:
+    routing, lease, acquirer = half_built()
     routing.put(routing.queue(), b"6")
     routing.advance(0)
     (lease_batch,) = acquirer.batches
@@ -95,10 +94,8 @@ def test_a_large_batch_is_made_in_several_turns(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.requirement("PIP-04")
-def test_a_lease_that_ends_while_its_batch_is_made_returns_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    routing, _, acquirer = half_built(monkeypatch)
+def test_a_lease_that_ends_while_its_batch_is_made_returns_all() -> None:
+    routing, _, acquirer = half_built()
     routing.router.leases.release("l", routing.batch)
     routing.advance(0)
     assert (acquirer.batches, len(acquirer.refusals)) == ([], 1)
@@ -106,10 +103,8 @@ def test_a_lease_that_ends_while_its_batch_is_made_returns_all(
 
 
 @pytest.mark.requirement("PIP-04")
-def test_a_queue_that_is_deleted_while_a_batch_is_made_leaves_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    routing, _, acquirer = half_built(monkeypatch)
+def test_a_queue_that_is_deleted_while_a_batch_is_made_leaves_nothing() -> None:
+    routing, _, acquirer = half_built()
     routing.router.delete(routing.queue(), routing.batch)
     routing.advance(0)
     assert (acquirer.batches, len(acquirer.refusals), routing.stored()) == ([], 1, [])
