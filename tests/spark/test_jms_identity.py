@@ -1,7 +1,7 @@
 """Qpid JMS gets back from the archive what it sent: every header, property and body.
 
-Its messages of all kinds go to a queue, into the archive, and from there, by the command line as a
-user types it, into another queue. `QPID_JMS_MESSAGES=10000` sends more of them.
+Its messages of all kinds go to a queue, into the archive, and from there into another queue, by
+the command line and a file of jobs as a user has them. `QPID_JMS_MESSAGES=10000` sends more.
 """
 
 from __future__ import annotations
@@ -72,10 +72,39 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
         process.stop()
 
 
-def run(job: str, *words: str, folder: Path) -> dict[str, Any]:
-    """Run a job of the pipeline; return what it reports at its end."""
+JOBS: Final = """\
+url = "{url}"
+json = true
+
+[[job]]
+run = "archive"
+archive = "kept"
+address = ["in"]
+mode = "lease"
+
+[[job]]
+run = "audit"
+archive = "kept"
+
+[[job]]
+run = "report"
+archive = "kept"
+url = false
+out = "report"
+
+[[job]]
+run = "replay"
+archive = "kept"
+to = "again"
+"""
+"""One start of Spark does for all jobs; the tests of each job use its command line."""
+
+
+def reported_by_jobs(url: str, folder: Path) -> list[dict[str, Any]]:
+    """Run JOBS; return what each of them reports at its end."""
+    (folder / "jobs.toml").write_text(JOBS.format(url=url))
     done = subprocess.run(
-        [*command(), "pipeline", job, *words, "--json"],
+        [*command(), "pipeline", "run", "jobs.toml"],
         cwd=folder,
         env=environment() | session.given(folder),
         capture_output=True,
@@ -83,9 +112,8 @@ def run(job: str, *words: str, folder: Path) -> dict[str, Any]:
         timeout=60 * MINUTES,
         check=False,
     )
-    assert done.returncode == 0, f"{job}: {done.stdout}\n{done.stderr}"
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.requirement("PIP-74")
@@ -93,18 +121,14 @@ def run(job: str, *words: str, folder: Path) -> dict[str, Any]:
 def test_what_jms_sent_comes_back(junit: JUnit, broker: BrokerProcess, tmp_path: Path) -> None:
     sent = sent_by_jms(junit, broker, "in", tmp_path)
     assert set(sent) == set(range(COUNT))
-    place = ["--url", broker.url]
-    taken = run("archive", "kept", *place, "--address", "in", "--mode", "lease", folder=tmp_path)
+    taken, verdict, reported, _ = reported_by_jobs(broker.url, tmp_path)
     assert taken["messages"] == COUNT
-    verdict = run("audit", "kept", *place, folder=tmp_path)
     (tmp_path / "audit.json").write_text(json.dumps(verdict))
     in_console = asyncio.run(read_audit(tmp_path / "audit.json"))
     assert (in_console.problem, in_console.holds) == ("", verdict["holds"])
     assert len(in_console.checks) == len(verdict["checks"]) > 0
     assert verdict["holds"]
     assert verdict["messages"] == COUNT
-    reported = run("report", "kept", "--out", "report", folder=tmp_path)
     assert (reported["enqueued"], reported["accepted"]) == (COUNT, COUNT)
-    run("replay", "kept", *place, "--to", "again", folder=tmp_path)
     shown = shown_by_jms(junit, broker, "again", tmp_path)
     assert shown == sent
