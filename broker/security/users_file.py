@@ -61,8 +61,9 @@ class UsersFile:
         try:
             status = self._path.stat()
         except FileNotFoundError:
-            self._table = UserTable()
-            self._read_at = None
+            if self._read_at is not None:  # else the table is empty, and stays the same object
+                self._table = UserTable()
+                self._read_at = None
             return self._table
         except OSError as error:
             raise UsersError(f"{self._path}: {error.strerror}") from None

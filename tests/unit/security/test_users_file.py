@@ -102,7 +102,15 @@ def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(file: Path) ->
     add(file, "bob")
     assert sorted(users.current().accounts) == ["alice", "bob"]
     file.unlink()
-    assert not users.current().accounts
+    gone = users.current()
+    assert not gone.accounts
+    assert users.current() is gone, "the users have not changed since"
+
+
+def test_the_users_of_no_file_do_not_change(file: Path) -> None:
+    """Another object would have all connections and links judged again (`UsersWatch`)."""
+    users = UsersFile(file)
+    assert users.current() is users.current()
 
 
 def test_the_last_valid_users_stay_while_the_file_is_invalid(file: Path) -> None:
