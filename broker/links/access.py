@@ -153,7 +153,7 @@ def demand_creating(peer: Client, address: Address) -> None:
     """
     if address.is_temporary or is_nobodys(address):
         return
-    if _is_missing(peer.container.router, address):
+    if existing_node(peer.container.router, address) is None:
         node = address.topic() if address.kind == TOPIC else address
         peer.demand(CREATE, node_resource(node))
         peer.container.user_limits.check_node(peer)
@@ -327,11 +327,15 @@ def demand_subscribing(
         demand_creating(peer, address.of_kind(TOPIC))
 
 
-def _is_missing(router: Router, address: Address) -> bool:
+def existing_node(router: Router, address: Address) -> Node | None:
+    """Return the node that messages to `address` reach, None if it is still to be created.
+
+    `address` says its kind; that of a topic may have a key.
+    """
     node: Node | None = router.find(address)
     if node is None and address.kind == TOPIC:
         node = router.topics.get(address.name)
-    return node is None
+    return node
 
 
 @final
@@ -365,28 +369,51 @@ class UserIdRight:
 class RelayRights:
     """The addresses to which one connection may send through the anonymous relay.
 
-    Asking the rules for each message would take longer than routing it. New rules, or other roles
-    of the client, clear the memory.
+    Asking the rules for each message would take longer than routing it, and so would parsing its
+    address. New rules, or other roles of the client, clear the memory.
     """
 
     def __init__(self) -> None:
-        self._allowed: Final[dict[tuple[str, str], None]] = {}
+        # by canonical text; each of the kind of its node
+        self._queues: Final[dict[str, Address]] = {}
+        self._topics: Final[dict[str, Address]] = {}
         self._version = -1
         self._identity: Identity | None = None
 
+    def find(self, peer: Peer, to: str, kind: str) -> Address | None:
+        """Return the address that `to` is, of its node's kind, if the client may send there.
+
+        `kind` is what the message says, or empty: then an existing queue comes first, as in
+        `Router.kind_of`. Return None if the address is not remembered, or not spelled so.
+        """
+        self._forget_if_outdated(peer)
+        if kind == QUEUE:
+            return self._queues.get(to)
+        if kind == TOPIC:
+            return self._topics.get(to)
+        if to in peer.container.router.queues:
+            return self._queues.get(to)
+        return self._topics.get(to)
+
     def demand(self, peer: Peer, address: Address, kind: str) -> None:
         """Raise NotPermitted unless the client may send to `address`, whose node is of `kind`."""
-        version = peer.container.access.version
-        if version != self._version or peer.identity is not self._identity:
-            self._allowed.clear()
-            self._version = version
-            self._identity = peer.identity
-        key = (kind, address.text)
-        meant = address.of_kind(kind)
-        if key not in self._allowed:
+        self._forget_if_outdated(peer)
+        remembered = self._topics if kind == TOPIC else self._queues
+        meant = remembered.get(address.text)
+        if meant is None:
+            meant = address.of_kind(kind)
             conceal_kind(peer, address, kind, verbs=SENDING)
             demand_node(peer, SEND, meant, creates=False)
-            if len(self._allowed) >= RELAY_ADDRESSES_MAX:
-                del self._allowed[next(iter(self._allowed))]
-            self._allowed[key] = None
+            if len(self._queues) + len(self._topics) >= RELAY_ADDRESSES_MAX:
+                full = remembered or self._queues or self._topics
+                del full[next(iter(full))]
+            remembered[address.text] = meant
         demand_creating(peer, meant)
+
+    def _forget_if_outdated(self, peer: Peer) -> None:
+        version = peer.container.access.version
+        if version != self._version or peer.identity is not self._identity:
+            self._queues.clear()
+            self._topics.clear()
+            self._version = version
+            self._identity = peer.identity

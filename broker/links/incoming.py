@@ -34,6 +34,7 @@ from broker.links.access import (
     demand_node,
     demand_relay,
     demand_temporary,
+    existing_node,
     node_resource,
 )
 from broker.links.addressed import kind_of_destination, unaddressed
@@ -429,7 +430,13 @@ class ProducerEndpoint(IncomingOwner):
         if not to:
             raise LinkFault(NOT_FOUND, "a message to the anonymous relay names its address in `to`")
         router = self._container.router
-        address = router.parse(to, kind_of_destination(sections, data))
+        said = kind_of_destination(sections, data)
+        known = self._peer.relay_rights.find(self._peer, to, said)
+        if known is not None:
+            found = existing_node(router, known)
+            if found is not None:
+                return found, self._origin_under(router.publishing_key(known, found))
+        address = router.parse(to, said)
         service = self._container.service_node(self._peer, address)
         if service is not None:
             return service, self._origin

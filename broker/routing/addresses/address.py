@@ -88,9 +88,10 @@ def check(address: str) -> str:
         raise InvalidAddress(
             f"an address has at most {ADDRESS_BYTES_MAX} bytes, this one has {size}"
         )
-    for character in address:
-        if character < " " or character == "\x7f":
-            raise InvalidAddress("an address has no control characters")
+    if not address.isprintable():  # of the characters that it means, only some are refused
+        for character in address:
+            if character < " " or character == "\x7f":
+                raise InvalidAddress("an address has no control characters")
     return address
 
 

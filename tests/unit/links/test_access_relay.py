@@ -7,6 +7,7 @@ import pytest
 from broker.amqp.errors import UNAUTHORIZED_ACCESS
 from broker.amqp.outcomes import Accepted, Rejected, TransactionalState
 from broker.amqp.terminus import Source, Target
+from broker.amqp.types import Byte
 from broker.links.access import RELAY_ADDRESSES_MAX
 from broker.security.identity import Identity
 from tests.support.access import (
@@ -31,6 +32,7 @@ from tests.support.transactions import Controller
 pytestmark = pytest.mark.attack("Z1")
 
 SENT = ("send queue:q", True)
+AS_QUEUE, AS_TOPIC = Byte(0), Byte(1)
 
 
 class Sender:
@@ -41,11 +43,13 @@ class Sender:
         self.client.attach_sender(None)
         self.sent = 0
 
-    def send(self, to: str = "q", *, settled: bool = False) -> str | None:
+    def send(self, to: str = "q", *, settled: bool = False, kind: Byte | None = None) -> str | None:
         """Send a message; return why that is not permitted, None if it is."""
         number = self.sent
         self.sent += 1
-        self.client.transfer(number, payload=message(to=to), settled=settled)
+        annotations: dict[str, object] = {} if kind is None else {"x-opt-jms-dest": kind}
+        payload = message(to=to, annotations=annotations)
+        self.client.transfer(number, payload=payload, settled=settled)
         return refusal_of_message(self.client)
 
 
@@ -106,6 +110,48 @@ def test_the_oldest_address_is_forgotten_at_the_limit() -> None:
     assert rules.taken() == [SENT], "one more makes room, for which the oldest is forgotten"
     assert sender.send(names[0]) is None
     assert rules.taken() == [(f"send queue:{names[0]}", True)]
+
+
+def test_the_limit_is_for_queues_and_topics_together() -> None:
+    _, rules, sender = relay("send,create queue:#", "send,create topic:#")
+    for number in range(RELAY_ADDRESSES_MAX):
+        assert sender.send(f"n{number}") is None
+    assert sender.send("t", kind=AS_TOPIC) is None
+    rules.taken()
+    assert sender.send("n0") is None
+    assert rules.taken() == [("send queue:n0", True)]
+
+
+@pytest.mark.parametrize("key", ["", "/eu"])
+def test_a_new_queue_precedes_a_remembered_topic_if_no_kind_is_said(key: str) -> None:
+    broker, rules, sender = relay(f"send topic:t{key}", f"send queue:t{key}")
+    router, batch = broker.router, broker.journal.batch
+    topic = router.create(router.parse("t", "topic"), batch)
+    assert [sender.send(f"t{key}") for _ in range(2)] == [None] * 2
+    queue = router.create(router.parse(f"t{key}", "queue"), batch)
+    rules.taken()
+    assert [sender.send(f"t{key}") for _ in range(2)] == [None] * 2
+    assert rules.taken() == [(f"send queue:t{key}", True)]
+    assert (topic.published, queue.published) == (2, 2)
+
+
+def test_a_queue_and_a_topic_of_one_name_are_remembered_apart() -> None:
+    broker, rules, sender = relay("send queue:q", "send topic:q")
+    router = broker.router
+    topic = router.create(router.parse("q", "topic"), broker.journal.batch)
+    assert [sender.send(kind=kind) for kind in (AS_QUEUE, AS_TOPIC) * 3] == [None] * 6
+    assert [right for right, _ in rules.taken()] == ["send queue:q", "send topic:q"]
+    assert (broker.queue().published, topic.published) == (3, 3)
+
+
+def test_a_remembered_address_means_the_node_of_the_moment() -> None:
+    broker, _, sender = relay("send,create queue:q")
+    router, batch = broker.router, broker.journal.batch
+    assert sender.send() is None
+    router.delete(router.queues["q"], batch)
+    again = router.create(router.parse("q", "queue"), batch)
+    assert sender.send() is None
+    assert again.published == 1
 
 
 def test_new_rules_count_from_the_next_message_on() -> None:
