@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from broker.links.container import Container
 from broker.links.linkless import LinklessClient
 from broker.management.auditing import actor_at, event_of
@@ -14,7 +12,5 @@ def run_round(container: Container, client: LinklessClient | None) -> None:
     if client is not None and container.router.changes.found:
         actor = actor_at(client.identity, client.entrance)
         for change in container.router.changes.take():
-            event = event_of(change, actor)
-            key = (event.action, actor.user, client.entrance.host, event.resource)
-            container.audit.record(replace(event, repeat_key=key))
+            container.audit.record(event_of(change, actor, host=client.entrance.host))
     container.run_round()

@@ -89,8 +89,14 @@ def denied(actor: Actor, verb: str, resource: Resource, *, decision: Decision) -
     )
 
 
-def event_of(change: RoutingChange, actor: Actor, request_id: str | None = None) -> AuditEvent:
-    """Return the event of a change in routing."""
+def event_of(
+    change: RoutingChange,
+    actor: Actor,
+    request_id: str | None = None,
+    *,
+    host: str | None = None,
+) -> AuditEvent:
+    """Return the event of a change in routing; with a `host`, one a minute is recorded from it."""
     facts: dict[str, object] = {}
     resource = f"{change.kind}:{change.name}"
     if change.identity is not None:
@@ -104,6 +110,7 @@ def event_of(change: RoutingChange, actor: Actor, request_id: str | None = None)
         actor=actor,
         after=facts or None,
         request_id=request_id,
+        repeat_key=None if host is None else (change.action, actor.user, host, resource),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from broker.audit.audit import Audit
@@ -121,10 +120,9 @@ class AuditWatcher(Watcher):
 
     def changed(self, peer: Peer | None, changes: list[RoutingChange]) -> None:
         actor = BROKER if peer is None else actor_at(peer.identity, peer.entrance)
+        host = actor.address.rpartition(":")[0]
         for change in changes:
-            event = event_of(change, actor)
-            key = (event.action, actor.user, actor.address.rpartition(":")[0], event.resource)
-            self._audit.record(replace(event, repeat_key=key))
+            self._audit.record(event_of(change, actor, host=host))
         self._log.changed(peer, changes)
 
     # -- what is only logged
