@@ -187,7 +187,7 @@ class SuspendedTermini:
             self.end(terminus, batch)
 
     def queue_gone(self, queue: Queue, batch: Batch) -> None:
-        """End the termini of `queue`, which has been deleted with its messages."""
+        """End the termini of `queue`, which is deleted now with its messages."""
         for terminus in list(self._of_queue.get(queue, {})):
             self.end(terminus, batch)
 

@@ -361,8 +361,9 @@ class Subscriptions:
         self._router.expiries.end(subscription.expiry)
         self._router.unbind(queue)
         del self.of[queue]
-        queue.delete(batch)
+        # before its messages: unsettled ones get the default-outcome of their source (core 3.5.3)
         self._router.termini.queue_gone(queue, batch)
+        queue.delete(batch)
 
 
 def as_stored_subscription(subscription: Subscription) -> StoredSubscription:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Final
+
 import pytest
 
-from broker.amqp.outcomes import ACCEPTED, Modified
+from broker.amqp.outcomes import ACCEPTED, Modified, Rejected
 from broker.amqp.performatives import RCV_SECOND
 from broker.amqp.terminus import CONNECTION_CLOSE, UNSETTLED_STATE, Source
 from broker.amqp.types import UInt
@@ -277,3 +280,52 @@ async def test_a_durable_subscriber_with_a_map_resumes_after_any_time() -> None:
     again = broker.session()
     assert told(attach(again, dict.fromkeys(tags), source=SUBSCRIBED)) == dict.fromkeys(tags)
     again.expect_deliveries(b"0", b"1")
+
+
+TIMED: Final = Source(
+    address="q",
+    durable=UNSETTLED_STATE,
+    expiry_policy=CONNECTION_CLOSE,
+    timeout=60,
+    capabilities=["topic"],
+    default_outcome=Rejected(),
+)
+
+
+async def runs_out(client: Client, store: MemoryStore) -> Broker:
+    del store
+    client.hang_up()
+    client.broker.advance(60_000)
+    return client.broker
+
+
+async def runs_out_after_a_restart(client: Client, store: MemoryStore) -> Broker:
+    del client
+    broker = await restarted(store)
+    broker.advance(60_000)
+    return broker
+
+
+async def is_unsubscribed(client: Client, store: MemoryStore) -> Broker:
+    del store
+    client.hang_up()
+    broker = client.broker
+    (subscription,) = broker.router.subscriptions.named.values()
+    broker.router.subscriptions.end(subscription, broker.journal.batch)
+    return broker
+
+
+@pytest.mark.parametrize("ends", [runs_out, runs_out_after_a_restart, is_unsubscribed])
+async def test_the_default_outcome_counts_when_the_subscription_ends(
+    ends: Callable[[Client, MemoryStore], Awaitable[Broker]],
+) -> None:
+    store = MemoryStore()
+    client = Broker(store=store).session()
+    attach(client, {}, source=TIMED)
+    put(client.broker, 1, kind="topic")
+    client.expect_deliveries(b"0")
+    broker = await ends(client, store)
+    assert not broker.router.subscriptions.named
+    reader = broker.session()
+    reader.attach_receiver("DLQ", credit=1)
+    reader.expect_deliveries(b"0")
