@@ -73,5 +73,20 @@ class RescanSet:
         """Move `passed` back to the first paused entries: their pauses may be over."""
         for priority in range(10):
             if self._paused[priority] != NOWHERE:
-                passed[priority] = min(passed[priority], self._paused[priority] - 1)
+                self.go_back(passed, priority, self._paused[priority])
                 self._paused[priority] = NOWHERE
+
+    def go_back(self, passed: list[int], priority: int, place: int) -> None:
+        """Move `passed` back to just before `place`, if it is behind that.
+
+        Forget the returned entries from there on: they are met again, but in their order.
+        """
+        if passed[priority] < place:
+            return
+        passed[priority] = place - 1
+        entries = self._returned[priority]
+        at = len(entries)
+        while at > 0 and entries[at - 1].position >= place:
+            at -= 1
+        self._size -= len(entries) - at
+        del entries[at:]

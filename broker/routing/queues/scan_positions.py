@@ -71,11 +71,15 @@ class ScanPositions:
     def rewind(self, first: list[int]) -> None:
         """Let all consumers look again from `first` on: a position by priority, -1 for none."""
         for consumer in self._consumers:
-            passed = consumer.passed
+            passed, rescan = consumer.passed, consumer.rescan
             if passed is None:
                 continue
             for priority in range(10):
-                if first[priority] >= 0:
+                if first[priority] < 0:
+                    continue
+                if rescan is not None:
+                    rescan.go_back(passed, priority, first[priority])
+                else:
                     passed[priority] = min(passed[priority], first[priority] - 1)
 
     def start_anew(self) -> None:

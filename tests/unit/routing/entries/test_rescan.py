@@ -65,3 +65,16 @@ def test_pauses_that_end_take_one_back_to_the_first_of_them() -> None:
     passed[4] = 9
     rescan.resume(passed)
     assert passed[4] == 9
+
+
+def test_going_back_leaves_later_entries_to_the_stretch() -> None:
+    rescan, passed = RescanSet(), [9] * 10
+    before, paused, behind = entries(1, 4, 7)
+    rescan.add(before, passed)
+    rescan.add(behind, passed)
+    rescan.pause(paused)
+    rescan.resume(passed)
+    assert (passed[4], rest(rescan)) == (3, [1])
+    rescan.add(before, passed)
+    rescan.go_back(passed, 4, 6)
+    assert (passed[4], rest(rescan)) == (3, [1])

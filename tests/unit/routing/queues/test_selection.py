@@ -159,6 +159,21 @@ def test_a_pause_ends_for_it_too() -> None:
     assert (held_up, len(red.taken)) == (RELEASES_FREE + 1, RELEASES_FREE + 2)
 
 
+def test_after_a_pause_messages_come_in_their_order() -> None:
+    routing = Routing()
+    queue = routing.queue()
+    red = selective(routing, queue, RED, RELEASES_FREE + 3)
+    put(routing, queue, colored("red", 1))
+    for _ in range(RELEASES_FREE + 1):
+        red.dispose(Disposal.RELEASE, routing.batch)
+        routing.pump()
+    put(routing, queue, colored("red", 2), colored("red", 3))
+    red.dispose(Disposal.RELEASE, routing.batch)
+    routing.advance(PAUSE_FIRST_MS)
+    routing.give(queue, red, 2)
+    assert numbers(red)[RELEASES_FREE + 1 :] == [2, 3, 1, 2]
+
+
 def test_the_expired_is_not_delivered() -> None:
     routing = Routing()
     queue = routing.queue()
