@@ -55,6 +55,12 @@ MUTATIONS: Final = (
         "pass",
     ),
     Mutation(
+        "a delivery of both unsettled maps is not resumed",
+        "broker/links/kept_source.py",
+        "elif verdict is Resumption.RESUME:\n            self._due.append((delivery, verdict))",
+        "elif verdict is Resumption.RESUME:\n            pass",
+    ),
+    Mutation(
         "an outcome that comes behind a detach is lost",
         "broker/links/late_outcomes.py",
         "isinstance(each, QueueEntry) and self._take(each) is not None",

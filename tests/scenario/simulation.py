@@ -48,7 +48,7 @@ WEIGHTS: Final = {
     "attach_receiver": 6,
     "grant": 6,
     "detach": 3,
-    "come_back": 3,
+    "come_back": 10,
     "steal": 2,
     "look_up": 1,
     "declare": 3,
@@ -146,8 +146,8 @@ class Ending:
         self._check_store()
         self._leave()
         self._check_nobody_is_left()
-        self._consume()
         self._unsubscribe()
+        self._consume()
         self._check_nothing_is_left()
         self._check_counters()
 
@@ -232,7 +232,8 @@ class Ending:
             if topic.producers or topic.is_temporary:
                 raise Wrong(f"topic {address} still has producers")
         for each in self.run.world.subscriptions.all:
-            if each.terms.lives_until is not None or each.consumers or each.queue.held:
+            is_held = each.queue.held and not self.run.world.suspended.has(each.queue)
+            if each.terms.lives_until is not None or each.consumers or is_held:
                 raise Wrong(f"subscription {each.identity} still has consumers or deliveries")
 
     def _consume(self) -> None:

@@ -8,7 +8,7 @@ from librt.strings import BytesWriter
 
 from broker.amqp.descriptors import NO_LOCAL_FILTER, SELECTOR_FILTER
 from broker.amqp.encode import put_value
-from broker.amqp.outcomes import ACCEPTED, RELEASED, Modified, Rejected
+from broker.amqp.outcomes import ACCEPTED, RELEASED, Modified, Received, Rejected
 from broker.amqp.performatives import (
     RCV_FIRST,
     RCV_SECOND,
@@ -32,6 +32,7 @@ from broker.amqp.terminus import (
     Target,
 )
 from broker.amqp.types import Described, ULong
+from tests.conformance.resuming import unsettled_map
 from tests.scenario.simulation_client import ClientLink, ClientSession
 from tests.scenario.simulation_records import SELECTORS, Wish
 from tests.scenario.simulation_run import WRAP, Run
@@ -53,8 +54,11 @@ TOPICS: Final = ("t", "t", "news")
 NAMES: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight")
 SHARED_NAMES: Final = ("one", "one", "one|2", "one|global", "two")
 FAILED: Final = Modified(delivery_failed=True)
+PARTLY: Final = Received(section_number=0, section_offset=0)
 ELSEWHERE: Final = Modified(undeliverable_here=True)
 POLICIES: Final = (LINK_DETACH, LINK_DETACH, SESSION_END, CONNECTION_CLOSE, NEVER)
+LASTING: Final = (LINK_DETACH, SESSION_END, CONNECTION_CLOSE, CONNECTION_CLOSE, NEVER)
+STATES: Final = (ACCEPTED, RELEASED, Rejected(), FAILED, ELSEWHERE, PARTLY)
 DEFAULTS: Final = (None, None, ACCEPTED, RELEASED, Rejected(), FAILED, ELSEWHERE)
 
 
@@ -85,7 +89,8 @@ def _new_link(run: Run, session: ClientSession, *, sends: bool) -> ClientLink | 
     )
     if not sends and not link.dynamic:
         _give_words(run, link)
-    if wanted is not None and draw.random() < 0.7:
+    if wanted is not None and draw.random() < 0.9:
+        link.dynamic = wanted.dynamic
         link.kind, link.words, link.filters = wanted.kind, wanted.words, wanted.filters
     session.links[handle] = link
     return link
@@ -117,8 +122,10 @@ def filters_for(wish: Wish) -> list[SourceFilter]:
 def _policy(run: Run, link: ClientLink) -> str:
     """Return an expiry-policy: mostly the one that JMS clients use."""
     jms = NEVER if "durable" in link.words else LINK_DETACH
-    chance = 0.8 if run.world.setting.resume_max_s else 0.4
-    return run.draw.choice(POLICIES) if run.draw.random() < chance else jms
+    if run.unsettled and run.draw.random() < 0.8:
+        return CONNECTION_CLOSE
+    policies, chance = (LASTING, 0.8) if run.world.setting.resume_max_s else (POLICIES, 0.4)
+    return run.draw.choice(policies) if run.draw.random() < chance else jms
 
 
 def _temporary(link: ClientLink) -> list[str]:
@@ -172,29 +179,38 @@ def attach_receiver(run: Run, who: int) -> None:
     wanted = run.wanted
     if link.dynamic:
         link.words = ()
-    elif wanted is not None and wanted.kind == link.kind and draw.random() < 0.7:
+    elif wanted is not None and wanted.address and wanted.kind == link.kind and draw.random() < 0.9:
         link.address = wanted.address
     else:
         link.address = address_for(run, link.kind)
-    browses = draw.random() < 0.15 and link.kind == "queue" and link.address != "EXP"
-    sends_settled = draw.random() < 0.15
+    returns = bool(run.unsettled)
+    chance = 0.03 if returns else 0.15
+    browses = draw.random() < chance and link.kind == "queue" and link.address != "EXP"
+    sends_settled = draw.random() < chance
     link.answer = draw.choice((None, None, None, None, ACCEPTED, ACCEPTED, RELEASED, FAILED))
     link.settles_late = run.world.setting.resume_max_s > 0
     # this address has no limit of attempts: the receiver would get the message for ever
     if link.answer is FAILED and link.address == "patient":
         link.answer = None
+    policy = _policy(run, link)
+    unsettled = run.unsettled
+    if unsettled is None and link.settles_late and draw.random() < 0.3:
+        unsettled = {}
+    link.listed = dict(unsettled or {})
     session.put(
         Attach(
             name=link.name,
             handle=link.handle,
             role=RECEIVER,
+            unsettled=None if unsettled is None else unsettled_map(unsettled),
+            incomplete_unsettled=bool(unsettled) and draw.random() < 0.1,
             snd_settle_mode=SND_SETTLED if sends_settled else SND_MIXED,
             rcv_settle_mode=RCV_SECOND if link.settles_second else RCV_FIRST,
             source=Source(
                 address=link.address,
                 dynamic=link.dynamic,
-                expiry_policy=_policy(run, link),
-                timeout=draw.choice((0, 0, 1, 3)) if not link.dynamic else 0,
+                expiry_policy=policy,
+                timeout=draw.choice((0, 3) if returns else (0, 0, 1, 3)) if not link.dynamic else 0,
                 durable=UNSETTLED_STATE if "durable" in link.words else NOT_DURABLE,
                 capabilities=[
                     link.kind,
@@ -254,7 +270,7 @@ def detach(run: Run, who: int) -> None:
     holding = [each for each in set(session.received.values()) if each.is_live()]
     if holding and run.draw.random() < 0.5:
         link, closed = min(holding, key=lambda each: each.handle), False
-    if not closed and link in session.receivers():
+    if not closed and session.unsettled_of(link):
         run.former[session.client.container_id] = link
     link.detach(closed=closed)
     late = [number for number, each in session.received.items() if each is link]
@@ -264,12 +280,33 @@ def detach(run: Run, who: int) -> None:
 
 
 def come_back(run: Run, who: int) -> None:
-    """Attach a receiver again that its container has lost, or detached without closing it."""
+    """Attach a receiver again that its container has lost, or detached without closing it.
+
+    If there is none, detach one with unsettled deliveries first.
+    """
     session = run.session(who)
-    if session is not None:
-        run.wanted = run.former.pop(session.client.container_id, None)
-        attach_receiver(run, who)
-        run.wanted = None
+    if session is None:
+        return
+    if session.client.container_id not in run.former and run.has_received(session):
+        link = next(iter(session.received.values()))
+        run.former[session.client.container_id] = link
+        link.detach(closed=False)
+        run.let_answer(session.client)
+    run.wanted = former = run.former.pop(session.client.container_id, None)
+    if former is not None and run.draw.random() < 0.9:
+        _list_unsettled(run, former)
+    attach_receiver(run, who)
+    run.wanted = run.unsettled = None
+
+
+def _list_unsettled(run: Run, former: ClientLink) -> None:
+    """Have the next attach list the unsettled deliveries of `former`, perhaps with outcomes."""
+    run.unsettled = former.session.unsettled_of(former)
+    former.session.forget(former)
+    former.listed = {}
+    for tag in run.unsettled:
+        if run.draw.random() < 0.3:
+            run.unsettled[tag] = run.draw.choice(STATES)
 
 
 def steal(run: Run, who: int) -> None:
@@ -288,8 +325,10 @@ def steal(run: Run, who: int) -> None:
     if not links:
         return
     run.wanted = run.draw.choice(links)
+    if run.wanted.settles_late and run.draw.random() < 0.7:
+        _list_unsettled(run, run.wanted)
     (attach_sender if run.wanted.sends else attach_receiver)(run, who)
-    run.wanted = None
+    run.wanted = run.unsettled = None
 
 
 def coordinator(run: Run, who: int) -> ClientLink | None:

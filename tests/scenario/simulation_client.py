@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from broker.amqp.frames import AMQP_HEADER
-from broker.amqp.outcomes import Declared, DeliveryState
+from broker.amqp.outcomes import Declared, DeliveryState, State
 from broker.amqp.performatives import (
     RECEIVER,
     SENDER,
@@ -53,6 +53,10 @@ class ClientLink:
     filters: list[SourceFilter] = field(default_factory=list)
     looks_up: bool = False
     coordinates: bool = False
+    listed: dict[bytes, State | None] = field(default_factory=dict)
+    "Deliveries in the unsettled map of its attach that the broker has not resumed yet."
+    tag: bytes = b""
+    "The tag of the delivery that was received last, or is being received."
     settles_late: bool = False
     "True: the client settles deliveries also after it has detached the link without closing it."
 
@@ -123,6 +127,8 @@ class ClientSession:
     links: dict[int, ClientLink] = field(default_factory=dict)
     received: dict[int, ClientLink] = field(default_factory=dict)
     "Unsettled deliveries that have been received in full."
+    tags: dict[int, bytes] = field(default_factory=dict)
+    "The tags of all deliveries, by delivery-id."
     commands: dict[int, ClientLink] = field(default_factory=dict)
     "Links of the commands sent to coordinators, by delivery-id."
     to_settle: list[int] = field(default_factory=list)
@@ -199,12 +205,16 @@ class ClientSession:
     def end(self) -> None:
         if not self.is_ending:
             self.is_ending = True
-            self.received.clear()
             self.put(End())
 
     def forget(self, link: ClientLink) -> None:
         for number in [each for each, owner in self.received.items() if owner is link]:
             del self.received[number]
+
+    def unsettled_of(self, link: ClientLink) -> dict[bytes, State | None]:
+        """Return the states of the unsettled deliveries of a link, by their tags."""
+        tags = [self.tags[number] for number, owner in self.received.items() if owner is link]
+        return {**link.listed, **dict.fromkeys(tags)}
 
     def leave(self, link: ClientLink) -> None:
         """Free the handle if both ends have detached."""
@@ -243,10 +253,14 @@ class ClientSession:
         if link.is_new:
             link.delivery_count += 1
             link.credit -= 1
+            assert transfer.tag is not None
+            link.tag = transfer.tag
+            link.listed.pop(link.tag, None)
         link.is_new = not transfer.more
         if link.is_new and not transfer.settled and not link.detach_sent:
             assert transfer.delivery_id is not None
             self.received[transfer.delivery_id] = link
+            self.tags[transfer.delivery_id] = link.tag
             if link.answer is not None:
                 number = transfer.delivery_id
                 self.settle(number, number, link.answer, settled=not link.settles_second)
@@ -341,7 +355,7 @@ class Client:
             session.is_begun = True
             session.room = int(body.incoming_window)
         elif isinstance(body, End):
-            del self.sessions[found.channel]
+            self.sessions.pop(found.channel).end()
         else:
             session = self.sessions[found.channel]
             if not session.is_ending:

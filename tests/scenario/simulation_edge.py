@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from broker.amqp.encode import BytesWriter, put_null
 from broker.amqp.errors import INVALID_FIELD, RESOURCE_LIMIT_EXCEEDED, RESOURCE_LOCKED
 from broker.amqp.outcomes import ACCEPTED, Declared, Rejected, TransactionalState
+from broker.amqp.outcomes import State as AnyState
 from broker.amqp.performatives import (
     RECEIVER,
     SENDER,
@@ -22,7 +24,7 @@ from broker.amqp.performatives import (
     Flow,
     Open,
 )
-from broker.amqp.terminus import Source, Target
+from broker.amqp.terminus import UNSETTLED_STATE, Source, Target
 from broker.amqp.types import Integer
 from broker.links.peer import Peer
 from broker.links.transport import Transport
@@ -340,6 +342,9 @@ class Edge(Transport):
             link.state is State.REFUSED
         ) and link.state is not State.ENDED:
             raise Wrong(f"link {link.attach.name} is {link.state.value}, the answer says otherwise")
+        link.only_resumes |= answer.incomplete_unsettled
+        if not link.incoming and isinstance(terminus, Source):
+            link.is_stored = terminus.durable == UNSETTLED_STATE
         node = link.node and (link.node.topic or link.node)
         if link.creation is not None and node is not None:
             assert isinstance(terminus, Source | Target)
@@ -357,12 +362,17 @@ class Edge(Transport):
         if session.window < 0:
             raise Wrong("more transfers than the window has room for")
         if link in self.world.ended and link.pieces is not None:
+            link.pieces = link.pieces if transfer.more else None
+            return
+        if link in self.world.ended and transfer.resume:
+            self._resumed_before(session, link, transfer)
             return
         if link.state is not State.ATTACHED or link.incoming:
             raise Wrong(f"a delivery on link {link.attach.name}, which is {link.state.value}")
         if link.pieces is None:
             self._began(session, link, transfer)
-        assert link.pieces is not None
+        if link.pieces is None:
+            return
         link.pieces.append(transfer.payload)
         if transfer.more:
             return
@@ -377,12 +387,24 @@ class Edge(Transport):
         link.pieces = []
         link.credit -= 1
         link.delivery_count += 1
-        if link.credit < 0:
+        if link.credit < 0 and not (transfer.resume and link.delivery_count <= link.limit):
             raise Wrong(f"link {link.attach.name} gets more than its credit")
+        link.credit = max(0, link.credit)
         if transfer.delivery_id != session.next_delivery_out:
             raise Wrong(f"delivery-id {transfer.delivery_id}, not {session.next_delivery_out}")
         session.next_delivery_out += 1
-        entry = self._gave(link, transfer.payload)
+        assert transfer.tag is not None
+        session.tags[transfer.delivery_id] = transfer.tag
+        if transfer.resume:
+            resumed = self._resumed(link, transfer)
+            if resumed is None:
+                link.pieces = None
+                return
+            entry = resumed
+        elif link.has_due() or link.only_resumes:
+            raise Wrong(f"link {link.attach.name} gets a new delivery before the resumed ones")
+        else:
+            entry = self._gave(link, transfer.payload)
         link.message = entry.message
         if (transfer.settled is True) is not link.sends_settled:
             raise Wrong(f"link {link.attach.name}: settled is {transfer.settled}")
@@ -391,6 +413,31 @@ class Edge(Transport):
             session.unsettled[transfer.delivery_id] = (link, taken)
         elif not link.browses:
             self.world.model.settle(entry, ACCEPTED, explicit=True)
+
+    def _resumed(self, link: Link, transfer: Transfer) -> Entry | None:
+        """Return the entry that the broker sends once more; None if it ends the delivery."""
+        tag = transfer.tag
+        due = [each for each, left in link.due.items() if not left.waits]
+        if tag is None or due[:1] != [tag]:
+            raise Wrong(f"link {link.attach.name} resumes {tag!r}, not the next of {due}")
+        left = link.due.pop(tag)
+        if bool(transfer.aborted) is not left.is_partial:
+            raise Wrong(f"link {link.attach.name} resumes {tag!r}: aborted is {transfer.aborted}")
+        if left.entry is not None:
+            left.entry.node.held[left.entry] = link
+            return left.entry
+        if not transfer.settled or transfer.payload or not _alike(transfer.state, left.outcome):
+            raise Wrong(f"link {link.attach.name} settles {tag!r} with {transfer.state}")
+        return None
+
+    def _resumed_before(self, session: Session, link: Link, transfer: Transfer) -> None:
+        """Note a delivery that was resumed at once, before its link ended in the same round."""
+        assert transfer.delivery_id is not None
+        assert transfer.tag is not None
+        session.next_delivery_out += 1
+        session.tags[transfer.delivery_id] = transfer.tag
+        link.pieces = [] if transfer.more else None
+        self.world.suspended.resumed_before(link, transfer.delivery_id, transfer.tag)
 
     def _gave(self, link: Link, payload: bytes) -> Entry:
         at = payload.index(MARK) + len(MARK)
@@ -408,6 +455,19 @@ class Edge(Transport):
         if facts != (message.durable, message.priority, left):
             raise Wrong(f"message {number}: (durable, priority, ttl) is {facts}, ttl {left} is due")
         return entry
+
+
+def _alike(one: AnyState | None, other: AnyState | None) -> bool:
+    """Return whether both states are encoded alike."""
+    encoded = []
+    for state in (one, other):
+        out = BytesWriter()
+        if state is None:
+            put_null(out)
+        else:
+            state.write(out)
+        encoded.append(out.getvalue())
+    return encoded[0] == encoded[1]
 
 
 def _claims(opened: Open) -> bool:

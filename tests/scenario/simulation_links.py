@@ -28,6 +28,7 @@ from tests.scenario.simulation_records import (
     Creation,
     Ending,
     Entry,
+    Left,
     Message,
     Node,
     Wrong,
@@ -89,6 +90,8 @@ class Link(Consumer):
     is_relay: bool = False
     delivery_count: int = 0
     credit: int = 0
+    limit: int = 0
+    "The highest delivery-count that credit has admitted since the last look: they resume at once."
     drain: bool = False
     pieces: list[bytes] | None = None
     "Payloads of the unfinished delivery, in either direction; None if there is none."
@@ -98,6 +101,12 @@ class Link(Consumer):
     within: bytes | None = None
     "Transaction id of the unfinished delivery."
     coordinates: bool = False
+    due: dict[bytes, Left] = field(default_factory=dict)
+    "Deliveries of an earlier link that the broker has to resume, by their tags, in their order."
+    is_stored: bool = False
+    "True if the broker has answered that the unsettled deliveries outlive it."
+    only_resumes: bool = False
+    "True if an unsettled map was incomplete: nothing new until the next attach (2.7.3)."
 
     @property
     def default_outcome(self) -> Outcome | None:
@@ -116,7 +125,13 @@ class Link(Consumer):
         """Return whether the broker may send on this link now."""
         if self.incoming or self.credit <= 0 or self.pieces is not None:
             return False
+        if self.only_resumes and not self.has_due():
+            return False
         return self.state is State.ATTACHED and self.session.may_send()
+
+    def has_due(self) -> bool:
+        """Return whether the broker has to resume a delivery before it sends new ones."""
+        return not all(left.waits for left in self.due.values())
 
     def took_flow(self, flow: Flow) -> None:
         if self.incoming or self.state is not State.ATTACHED:
@@ -124,6 +139,7 @@ class Link(Consumer):
         if flow.link_credit >= 0:
             ahead = max(0, flow.delivery_count) + flow.link_credit - self.delivery_count
             self.credit = max(0, int(ahead))
+            self.limit = max(self.limit, self.delivery_count + self.credit)
         self.drain = flow.drain
 
     def told_flow(self, flow: Flow) -> None:
@@ -131,13 +147,18 @@ class Link(Consumer):
         if self.incoming:
             if 0 < (int(flow.delivery_count) - self.delivery_count) & UINT < 0x8000_0000:
                 raise Wrong(f"delivery-count {flow.delivery_count} before {self.delivery_count}")
-        elif flow.delivery_count == self.delivery_count + self.credit and flow.drain:
+        elif self._is_drained(flow):
             if self.credit > 0 and self.pieces is not None and self.state is State.ATTACHED:
                 raise Wrong("drained in the middle of a delivery")
             self.delivery_count = int(flow.delivery_count)
             self.credit = 0
         elif flow.delivery_count > self.delivery_count:
             raise Wrong("credit was given up without a drain")
+
+    def _is_drained(self, flow: Flow) -> bool:
+        """Return whether `flow` ends a drain: at once, if nothing new may come on this link."""
+        at_once = self.only_resumes and flow.delivery_count == self.limit
+        return flow.drain and (at_once or flow.delivery_count == self.delivery_count + self.credit)
 
     def end(self, ending: Ending, *, by_fault: bool = False) -> None:
         """End the link: suspend its unsettled deliveries, or give them the default-outcome.
@@ -180,6 +201,10 @@ class Link(Consumer):
                 if entry is not None and not entry.node.is_deleted:
                     model = self.session.world.model
                     model.settle(entry, self.default_outcome, explicit=False)
+        for entry in [left.entry for left in self.due.values()]:
+            if entry is not None:
+                self.session.world.suspended.give_up(entry, self.default_outcome)
+        self.due = {}
 
     def _leave(self, ending: Ending) -> None:
         closed = ending is Ending.CLOSED
@@ -208,6 +233,7 @@ class Link(Consumer):
         world = self.session.world
         held = world.links.get(self.key())
         if self.attach.role is RECEIVER:
+            self.only_resumes = self.attach.incomplete_unsettled
             self.facts = facts_of(self.attach)
             if held is not None and held.facts != self.facts:
                 self.refuse()
@@ -305,14 +331,14 @@ class Link(Consumer):
                 subscriptions.join(self.subscription, self)
             subscriptions.give_up(self)
             self.node = self.subscription.queue
-            suspended.claim(self.key())
+            suspended.claim(self.key(), self)
             if not self.subscription.is_shared:
                 suspended.end_all_of(self.node)
             return
-        suspended.claim(self.key())
         self.node = node
         self.wish = wish
         self.browses = isinstance(terminus, Source) and terminus.distribution_mode == COPY
+        suspended.claim(self.key(), self)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -339,6 +365,8 @@ class Session:
     A link that attaches again takes its node back.
     """
     unsettled: dict[int, tuple[Link, Entry | None]] = field(default_factory=dict)
+    tags: dict[int, bytes] = field(default_factory=dict)
+    "The tags of all deliveries, by delivery-id."
     awaited: dict[int, Awaited] = field(default_factory=dict)
     echoes: list[tuple[int, int]] = field(default_factory=list)
     "Ranges of delivery-ids that the broker has to settle, as the receiver gave an outcome only."

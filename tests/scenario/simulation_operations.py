@@ -236,11 +236,14 @@ def accept_all(run: Run, who: int) -> None:
 def end(run: Run, who: int) -> None:
     session = run.session(who)
     if session is not None:
+        run.lose_receiver(session.client)
         session.end()
 
 
 def close(run: Run, who: int) -> None:
-    run.client(who).close()
+    client = run.client(who)
+    run.lose_receiver(client)
+    client.close()
 
 
 def crash(run: Run, who: int) -> None:

@@ -9,6 +9,23 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from broker.amqp.outcomes import DeliveryState
+
+
+@dataclass(eq=False)
+class Left:
+    """A delivery that an earlier link has left unsettled, and a later one may go on with.
+
+    `entry` is None once the delivery has its `outcome`, of which the client is still to be told.
+    If it `is_partial`, its entry has gone back, and the client is told that it is aborted. If it
+    `waits`, the next attach decides about it.
+    """
+
+    entry: Entry | None
+    outcome: DeliveryState | None = None
+    is_partial: bool = False
+    waits: bool = False
+
 
 class Wrong(AssertionError):  # noqa: N818 - no error of a program, but a verdict on one
     """A verdict: the broker has done something that it must not do."""

@@ -8,20 +8,39 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Final
 
+from broker.amqp.outcomes import ACCEPTED, RELEASED, Modified, Outcome, Rejected
+from broker.amqp.performatives import RECEIVER, Attach
+from broker.amqp.terminus import Source
 from broker.restore import restore
+from broker.routing.entries.redelivery import Disposal
 from storage.records import StoredMessage
 from storage.stages import STAGED
 from tests.scenario.simulation_edge import MARK, NOTE
-from tests.scenario.simulation_records import Ending, Entry, Node, Wrong
-from tests.scenario.simulation_subscriptions import Subscription
+from tests.scenario.simulation_links import Link, Session, State
+from tests.scenario.simulation_records import Ending, Entry, Left, Node, Wrong
+from tests.scenario.simulation_subscriptions import LIVES_UNTIL, Subscription, Terms
 from tests.scenario.simulation_world import World
+
+ABANDONED: Final[dict[Disposal, Outcome]] = {
+    Disposal.REMOVE: ACCEPTED,
+    Disposal.RELEASE: RELEASED,
+    Disposal.DEAD_LETTER: Rejected(),
+    Disposal.COUNT: Modified(delivery_failed=True),
+}
+"""Default-outcomes with the effects that the broker has restored."""
+
+
+def number_in(encoded: bytes) -> int:
+    """Return the number that the body of a message contains."""
+    at = encoded.index(MARK) + len(MARK)
+    return int(encoded[at : at + 6])
 
 
 def id_of(stored: StoredMessage) -> int:
     """Return the number that the body of a stored message contains."""
-    at = stored.encoded.index(MARK) + len(MARK)
-    return int(stored.encoded[at : at + 6])
+    return number_in(stored.encoded)
 
 
 def all_stored(world: World) -> list[StoredMessage]:
@@ -140,8 +159,59 @@ def begin_anew(world: World, earlier: World) -> None:
         node = queues.get(message.queue) or world.model.node("queue", message.queue)
         assert known is not None
         put_back(world, node, message, known, earlier)
+    bring_back_sources(world, earlier, queues)
+    check_sources(world, earlier, queues)
     world.lease.come_back(earlier.lease)
     world.sink.come_back(earlier.sink)
+
+
+def bring_back_sources(world: World, earlier: World, queues: dict[str, Node]) -> None:
+    """Give the model the suspended sources that the broker has restored, with their deliveries."""
+    for terminus in world.broker.router.termini.all():
+        container_id, name, _ = terminus.key
+        queue, kept = terminus.queue, terminus.deliveries
+        assert queue is not None
+        assert kept is not None
+        node = queues[queue.persistence.stored_as]
+        source = Source(default_outcome=ABANDONED[terminus.disposal])
+        link = Link(
+            # its connection has ended, as all have
+            session=Session(
+                world=world, owner=earlier.edges[0], container_id=container_id, window=0
+            ),
+            attach=Attach(name=name, handle=0, role=RECEIVER, source=source),
+            incoming=False,
+            state=State.ENDED,
+            node=node,
+        )
+        for each in kept.all():
+            assert each.entry is not None
+            number = number_in(each.entry.message.encoded)
+            entry = next(entry for entry in node.waiting if entry.message.id == number)
+            node.waiting.remove(entry)
+            node.held[entry] = link
+            # the store knows what has been told of it
+            entry.delivery_count, entry.is_recovered = int(each.entry.delivery_count), False
+            link.due[each.tag] = Left(entry)
+        terms = terminus.expiry.terms
+        world.suspended.restore(link, Terms(LIVES_UNTIL[terms.policy], 1000 * int(terms.timeout_s)))
+
+
+def check_sources(world: World, earlier: World, queues: dict[str, Node]) -> None:
+    """Raise Wrong if a client can no longer resume a stored delivery, as it has been promised."""
+    back = {each.key: each.deliveries for each in world.broker.router.termini.all()}
+    named = {each.queue: name for name, each in earlier.subscriptions.lasting.items()}
+    for link in [*earlier.links.values(), *earlier.suspended.links()]:
+        node = queues.get(named.get(link.node, "")) if link.is_stored and link.node else None
+        there = set() if node is None else {entry.message.id for entry in node.there()}
+        kept = back.get(link.key())
+        for number, (owner, entry) in link.session.unsettled.items():
+            if owner is not link or entry is None or not entry.message.durable:
+                continue
+            is_there = entry.message.id in there and not entry.message.is_over(world.model.now)
+            tag = link.session.tags[number]
+            if is_there and (kept is None or kept.find(tag) is None):
+                raise Wrong(f"link {link.attach.name} cannot resume {tag!r} after a restart")
 
 
 def subscribe_again(world: World, before: Subscription, topic: Node) -> Subscription:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
+from broker.amqp.outcomes import State
 from broker.amqp.performatives import Open
 from broker.amqp.types import UInt
 from broker.links.uniqueness import ENFORCEMENT_POLICY, SOLE_CONNECTION
@@ -34,6 +35,8 @@ class Run:
         self.draw = random.Random(0)
         self.wanted: ClientLink | None = None
         "The link that the next attach is to steal, or to come back for."
+        self.unsettled: dict[bytes, State | None] | None = None
+        "The unsettled map of the next attach."
         self.former: dict[str, ClientLink] = {}
         "The receiver that each container has lost last, or detached without closing it."
 
@@ -110,8 +113,9 @@ class Run:
         sole = draw.random() < 0.2
         edge = Edge(self.world, draw.choice((200, 1000, 1 << 20, 1 << 20)))
         self.world.edges.append(edge)
+        lost = list(self.former) if draw.random() < 0.8 else []
         opening = Open(
-            container_id=draw.choice(CONTAINERS),
+            container_id=draw.choice(lost or CONTAINERS),
             max_frame_size=draw.choice((512, 512, 4096, 1 << 20)),
             desired_capabilities=[SOLE_CONNECTION] if sole else [],
             properties={ENFORCEMENT_POLICY: UInt(draw.randint(0, 1))} if sole else {},
@@ -150,8 +154,9 @@ class Run:
         return bool(session.received)
 
     def lose_receiver(self, client: Client) -> None:
-        """Remember a receiver of a client that loses its connection."""
-        links = [link for each in client.live_sessions() for link in each.receivers()]
+        """Remember a receiver with unsettled deliveries of a client that loses its connection."""
+        sessions = client.live_sessions()
+        links = [link for each in sessions for link in each.receivers() if each.unsettled_of(link)]
         if links:
             self.former[client.container_id] = self.draw.choice(links)
 

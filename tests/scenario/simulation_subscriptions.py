@@ -240,6 +240,7 @@ class Subscriptions:
         if subscription.identity is not None:
             del self.named[subscription.identity]
         queue = subscription.queue
+        self._world.suspended.end_all_of(queue)
         queue.is_deleted = True
         self._world.note_deleted(queue)
         subscription.topic.subscriptions.remove(queue)

@@ -1,17 +1,18 @@
 """Suspended sources as the model has them: what is unsettled when a link ends waits for it.
 
-The simulated clients send no unsettled maps. So a link that returns has lost its state, and gets
-nothing resumed: all of its deliveries are there for everybody again (core 2.6.13).
+A link that returns with an unsettled map resumes the deliveries that this has (core 2.6.13). All
+others, and those of a link without a map, are there for everybody again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from broker.amqp.outcomes import Accepted
+from broker.amqp.outcomes import Accepted, DeliveryState, Outcome, Received
 from broker.amqp.terminus import LINK_DETACH, NEVER, SESSION_END
-from tests.scenario.simulation_records import Ending, Entry, Node
+from broker.amqp.unsettled_map import read_unsettled_map
+from tests.scenario.simulation_records import Ending, Entry, Left, Node
 from tests.scenario.simulation_subscriptions import LIVES_UNTIL, Key, Terms
 
 if TYPE_CHECKING:
@@ -25,17 +26,23 @@ class SuspendedSource:
 
     link: Link
     terms: Terms
-    numbers: list[int]
-    "Their delivery-ids. The unsettled map of their session has those without an outcome."
+    numbers: dict[int, bytes]
+    "Tags by delivery-ids. The unsettled map of their session has those without an outcome."
+    due: dict[bytes, Left]
+    "Deliveries of earlier links that the link has not gone on with, by their tags."
     left: Session | None = None
     "The session of the link, while its end or its connection's end is awaited."
     deadline: int | None = None
 
-    def take_all(self) -> list[Entry]:
-        """Remove the deliveries that have no outcome yet from their session; return them."""
+    def take_all(self) -> dict[bytes, Left]:
+        """Remove the deliveries that have no outcome yet from their session; return all."""
         unsettled = self.link.session.unsettled
-        taken = [unsettled.pop(number) for number in self.numbers if number in unsettled]
-        return [entry for _, entry in taken if entry is not None]
+        taken = dict(self.due)
+        for number, tag in self.numbers.items():
+            _, entry = unsettled.pop(number, (None, None))
+            if entry is not None:
+                taken[tag] = Left(entry)
+        return taken
 
 
 class SuspendedSources:
@@ -56,20 +63,32 @@ class SuspendedSources:
         if link.subscription is None:
             return _granted(source.expiry_policy, int(source.timeout) * 1000, most * 1000)
         terms = link.subscription.terms
-        if link.subscription.is_shared or terms.lives_until in (None, Ending.SESSION):
+        if link.subscription.is_shared or terms.lives_until is Ending.SESSION:
+            return None
+        if terms.lives_until is None and link.attach.unsettled is None:
             return None
         timeout = min(terms.timeout, most * 1000)
         return _lasting(Terms(terms.lives_until, timeout))
 
     def suspend(self, link: Link, terms: Terms, ending: Ending) -> None:
         """Keep the unsettled deliveries of `link`, which ends, as its `terms` say."""
-        unsettled = link.session.unsettled
-        numbers = [number for number, (owner, _) in unsettled.items() if owner is link]
-        if numbers:
+        unsettled, tags = link.session.unsettled, link.session.tags
+        numbers = {
+            number: tags[number] for number, (owner, _) in unsettled.items() if owner is link
+        }
+        due = {tag: left for tag, left in link.due.items() if not left.is_partial}
+        link.due = {}
+        if numbers or due:
             self.claim(link.key())
-            kept = SuspendedSource(link, terms, numbers, left=link.session)
+            kept = SuspendedSource(link, terms, numbers, due, left=link.session)
             self._all[link.key()] = kept
             self._reach(kept, ending)
+
+    def restore(self, link: Link, terms: Terms) -> None:
+        """Keep what `link` had left unsettled before a restart; its time begins anew."""
+        due, link.due = link.due, {}
+        kept = self._all[link.key()] = SuspendedSource(link, terms, {}, due)
+        self._reach(kept, Ending.CONNECTION)
 
     def _reach(self, kept: SuspendedSource, ending: Ending) -> None:
         if not kept.terms.end_at(ending):
@@ -94,17 +113,69 @@ class SuspendedSources:
             if each.deadline is not None and each.deadline <= now:
                 self.claim(each.link.key())
 
-    def claim(self, key: Key) -> None:
-        """End the source of that key, if there is one: a link of that name attaches, for one."""
+    def claim(self, key: Key, link: Link | None = None) -> None:
+        """End the source of that key, if there is one; `link` of that key resumes what it may."""
         kept = self._all.pop(key, None)
         if kept is None:
             return
-        model, default = self._world.model, kept.link.default_outcome
-        for entry in kept.take_all():
-            if not entry.node.is_deleted:
-                model.settle(entry, default, explicit=False)
-            elif isinstance(default, Accepted):
-                model.stats["acknowledged"] += 1  # it was deleted with its queue
+        if link is not None and self._resumes(link, kept):
+            theirs = read_unsettled_map(link.attach.unsettled) or {}
+            for tag, left in kept.take_all().items():
+                self._resume(link, tag, left, theirs)
+            return
+        for left in kept.take_all().values():
+            if left.entry is not None:
+                self.give_up(left.entry, kept.link.default_outcome)
+
+    def _resumes(self, link: Link, kept: SuspendedSource) -> bool:
+        has_map = link.attach.unsettled is not None
+        return has_map and self.terms_of(link) is not None and link.node is kept.link.node
+
+    def _resume(
+        self, link: Link, tag: bytes, left: Left, theirs: dict[bytes, DeliveryState | None]
+    ) -> None:
+        """Decide about a delivery by the client's map (core 2.6.13)."""
+        if tag not in theirs:
+            if link.attach.incomplete_unsettled:
+                link.due[tag] = replace(left, waits=True)
+            elif left.entry is not None:
+                self.give_up(left.entry, link.default_outcome)
+            return
+        state = theirs[tag]
+        if left.entry is None or state is None:
+            link.due[tag] = replace(left, waits=False)
+        elif isinstance(state, Received):
+            self.give_up(left.entry, link.default_outcome)
+            link.due[tag] = Left(None, is_partial=True)
+        else:
+            self._world.model.settle(left.entry, state, explicit=True)
+            link.due[tag] = Left(None, state)
+
+    def resumed_before(self, link: Link, number: int, tag: bytes) -> None:
+        """Note that `link`, which has ended, had gone on with a delivery."""
+        kept = self._all.get(link.key())
+        if kept is None or kept.link is not link:
+            return
+        left = kept.due.pop(tag, None)
+        if left is not None and left.entry is not None:
+            kept.numbers[number] = tag
+            link.session.unsettled[number] = (link, left.entry)
+
+    def give_up(self, entry: Entry, default: Outcome | None) -> None:
+        """Give an entry the default-outcome of its source."""
+        model = self._world.model
+        if not entry.node.is_deleted:
+            model.settle(entry, default, explicit=False)
+        elif isinstance(default, Accepted):
+            model.stats["acknowledged"] += 1  # it was deleted with its queue
+
+    def has(self, queue: Node) -> bool:
+        """Return whether a source of that queue is suspended."""
+        return any(each.link.node is queue for each in self._all.values())
+
+    def links(self) -> list[Link]:
+        """Return the links of all suspended sources."""
+        return [each.link for each in self._all.values()]
 
     def end_all_of(self, queue: Node) -> None:
         """End the sources of a queue: it is deleted, or has its only subscriber again."""

@@ -222,6 +222,7 @@ class World:
         self._let_answers_out()
         if self._loads and self._working:
             self._step()
+            self._let_answers_out()
         leasing = self.lease.look()
         written, self.written = self.written, []
         frames = [(edge, edge.read(data)) for edge, data in written]
@@ -234,7 +235,10 @@ class World:
         # a message may have to wait for a commit, whichever consumer has room
         is_idle = self.broker.journal.is_idle()
         for link in self.links.values():
+            link.limit = link.delivery_count + link.credit
             if link.has_room():
+                if link.has_due() and is_idle:
+                    raise Wrong(f"link {link.attach.name}: deliveries are not resumed")
                 if link.drain and is_idle:
                     raise Wrong(f"link {link.attach.name} is not drained")
                 ready.append(link)
