@@ -11,16 +11,14 @@ from broker.links.restored_sources import RestoredSources
 from broker.log_events import LEASE_DAMAGED
 from broker.routing.batches.lease import BatchLease
 from broker.routing.batches.lease_batch import LeaseBatch
-from broker.routing.entries.entry import DeliveryHistory, QueueEntry
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.record_mapping import take_leased_count
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
 from broker.routing.selector import parse_selector
 from storage.batch import Batch
 from storage.leases import StoredLease, StoredLeaseBatch
 from storage.records import StoredMessage
-
-NOBODY: Final = 0
-"""Number of no consumer; stands for the earlier consumer of a message, which is not stored."""
 
 
 @final
@@ -114,10 +112,7 @@ class LeasedMessages:
                     lease_batch.leave_out()
                     lost += 1
                     continue
-                count = stored.counts[index]  # the lowest bit: a consumer had it before
-                entry.delivery_count = count >> 1
-                if count & 1:
-                    entry.history = DeliveryHistory(NOBODY, None)
+                take_leased_count(entry, stored.counts[index])
                 lease.queue.bring_back_acquired(entry, lease)
                 lease_batch.add(entry)
             lease.batches[int(stored.batch_number)] = lease_batch

@@ -10,8 +10,10 @@ from broker.amqp.outcomes import Outcome, read_outcome
 from broker.links.credited_consumer import tag_of
 from broker.links.outcome import abandonment, cause_of
 from broker.log_events import LEASE_DAMAGED
-from broker.routing.entries.entry import DeliveryHistory, QueueEntry
+from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.groups import NOBODY
 from broker.routing.entries.participants import Label
+from broker.routing.entries.record_mapping import take_leased_count
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
 from broker.routing.termini.acquisition_records import AcquisitionRecord
@@ -20,9 +22,6 @@ from broker.routing.termini.suspended import SuspendedTerminus
 from broker.routing.topics.lifetime import Ending, ExpiryPolicy
 from storage.batch import Batch
 from storage.leases import StoredLeaseBatch, StoredTerminus
-
-NOBODY: Final = 0
-"""Number of no consumer; the link that has the messages next takes their groups over."""
 
 
 @final
@@ -127,10 +126,7 @@ def _found_of(stored: StoredLeaseBatch, entries: dict[int, QueueEntry]) -> list[
         entry = entries.pop(number, None)
         if entry is None:
             continue
-        count = stored.counts[index]  # the lowest bit: a consumer had it before
-        entry.delivery_count = count >> 1
-        if count & 1:
-            entry.history = DeliveryHistory(NOBODY, None)
+        take_leased_count(entry, stored.counts[index])
         found.append(entry)
     return found
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
-from broker.routing.batches.lease_batch import LeaseBatch, LeaseBatchBuilder, count_of
+from broker.routing.batches.lease_batch import LeaseBatch, LeaseBatchBuilder
 from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.participants import Consumer, Label
+from broker.routing.entries.record_mapping import leased_count
 from broker.routing.errors import LeaseGone, NoSuchLeaseBatch, RoutingError
 from broker.routing.selector import Selector
 from broker.routing.timer_queue import TimerCallback, TimerQueue
@@ -300,5 +301,5 @@ def as_stored_lease_batch(lease: BatchLease, lease_batch: LeaseBatch) -> StoredL
         slice_count=lease_batch.slice_count,
         numbers=[int(entry.stored_number) for entry in lease_batch.entries],
         slices=bytes(lease_batch.slices),
-        counts=[count_of(entry) for entry in lease_batch.entries],
+        counts=[leased_count(entry) for entry in lease_batch.entries],
     )

@@ -12,7 +12,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
-from broker.routing.entries.record_mapping import as_stored
+from broker.routing.entries.record_mapping import as_stored, leased_count
 from storage.batch import Batch
 from storage.leases import StoredLeaseBatch
 
@@ -119,7 +119,7 @@ class LeaseBatchBuilder:
             self._dealt += 1
         lease_batch.add(entry)
         self.numbers.append(int(entry.stored_number))
-        self._counts.append(count_of(entry))
+        self._counts.append(leased_count(entry))
 
     def as_stored(self, lease: str) -> StoredLeaseBatch:
         """Return the record that the store keeps of the whole batch, which is one of `lease`."""
@@ -146,14 +146,6 @@ def _store(entry: QueueEntry, batch: Batch) -> None:
         queue = entry.queue
         entry.stored_number = queue.context.next_stored_number()
         batch.append(as_stored(entry, queue.persistence.stored_as))
-
-
-def count_of(entry: QueueEntry) -> int:
-    """Return the delivery count as `StoredLeaseBatch.counts` has it.
-
-    The lowest bit: a consumer has had the message before.
-    """
-    return int(entry.delivery_count) * 2 + int(entry.history is not None)
 
 
 def accept(entries: list[QueueEntry], batch: Batch) -> None:

@@ -9,7 +9,8 @@ from mypy_extensions import i64
 from broker.amqp.sections import split
 from broker.large_body import LargeBody, LargeBodyReferences
 from broker.message import AT_ONCE, NOWHERE, Message, Origin, opaque_message, optional_fields_in
-from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.entry import DeliveryHistory, QueueEntry
+from broker.routing.entries.groups import NOBODY
 from storage.records import StoredMessage
 
 HELD_PLACES: Final[i64] = 1 << 62
@@ -50,6 +51,24 @@ def as_stored(entry: QueueEntry, queue: str, deliver_at_ms: i64 = AT_ONCE) -> St
         publisher=message.origin.publisher,
         volatile=entry.is_volatile,
     )
+
+
+def leased_count(entry: QueueEntry) -> int:
+    """Return the delivery count as `StoredLeaseBatch.counts` has it.
+
+    The lowest bit: a consumer has had the message before.
+    """
+    return int(entry.delivery_count) * 2 + int(entry.history is not None)
+
+
+def take_leased_count(entry: QueueEntry, count: int) -> None:
+    """Give `entry` the delivery count of which `leased_count` has returned `count`.
+
+    The consumer that has the message next takes its group over.
+    """
+    entry.delivery_count = count >> 1
+    if count & 1:
+        entry.history = DeliveryHistory(NOBODY, None)
 
 
 def as_message(

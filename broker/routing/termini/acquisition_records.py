@@ -19,6 +19,7 @@ from mypy_extensions import i64, trait
 
 from broker.routing.entries.entry import NOT_STORED, QueueEntry
 from broker.routing.entries.participants import QueueObserver
+from broker.routing.entries.record_mapping import leased_count
 from broker.routing.entries.redelivery import Disposal
 from storage.leases import StoredLease, StoredLeaseBatch
 
@@ -60,10 +61,7 @@ class AcquiredBatch:
             slice_count=1,
             numbers=[int(entry.stored_number) for entry in entries],
             slices=bytes(len(entries)),
-            # the lowest bit: a consumer has had the message before
-            counts=[
-                int(entry.delivery_count) * 2 + int(entry.history is not None) for entry in entries
-            ],
+            counts=[leased_count(entry) for entry in entries],
         )
 
 
