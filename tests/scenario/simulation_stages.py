@@ -105,7 +105,8 @@ class SinkProgram:
         """Forget the sink, with what it has staged."""
         area, journal = self._world.broker.router.staging_area, self._world.broker.journal
         if QUERY in area.sinks:
-            area.end(QUERY, journal.batch)
+            for stage in area.take_all(QUERY, journal.batch):
+                stage.end(journal.batch)
         self._begin(self.batch)
         self._go_on()
 

@@ -121,7 +121,25 @@ class Staging:
 
     def drop_up_to(self, query: str, number: int) -> int:
         """End all stages up to that batch; return how many messages they had."""
-        stages = self.stages.take_up_to(query, number)
+        return self._drop(self.stages.take_up_to(query, number))
+
+    def abort(self, query: str, number: int) -> int:
+        """End the stages of one batch; return how many messages they had."""
+        return self._drop(self.stages.take_batch(query, number))
+
+    def end(self, query: str) -> int:
+        """Forget a sink; return how many messages its stages had."""
+        return self._drop(self.stages.take_all(query, self.routing.batch))
+
+    def trim(self, wanted: Task, count: int) -> int:
+        """Drop all but the first messages of an attempt; return how many were dropped."""
+        dropped = 0
+        for cut in self.stages.cut(wanted, count, self.routing.batch):
+            dropped += int(cut.left())
+            cut.let_go(cut.left(), self.routing.batch)
+        return dropped
+
+    def _drop(self, stages: list[StagedTransaction]) -> int:
         dropped = sum(int(stage.messages()) for stage in stages)
         for stage in stages:
             stage.end(self.routing.batch)

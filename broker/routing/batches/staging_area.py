@@ -281,17 +281,6 @@ class StagingArea(TimerCallback):
             return []
         return self._taken(sink, sink.up_to(number))
 
-    def trim(self, task: Task, count: i64, batch: Batch) -> i64:
-        """Drop all but the first `count` messages of an attempt, as `cut` does.
-
-        Return how many were dropped.
-        """
-        dropped: i64 = 0
-        for each in self.cut(task, count, batch):
-            dropped += each.left()
-            each.let_go(each.left(), batch)
-        return dropped
-
     def cut(self, task: Task, count: i64, batch: Batch) -> list[CutMessages]:
         """Keep the first `count` messages of an attempt, to all addresses together.
 
@@ -314,21 +303,10 @@ class StagingArea(TimerCallback):
         lowest = _lowest_of_latest(found, staged - count)
         return [stage.cut(lowest, batch) for stage in found]
 
-    def abort(self, query: str, number: i64, batch: Batch) -> i64:
-        """End the stages of one batch; return how many messages they had. NoSuchNode: no sink."""
-        return self._drop(self.take_batch(query, number), batch)
-
     def take_batch(self, query: str, number: i64) -> list[StagedTransaction]:
         """Take the stages of one batch out of here, which the caller ends. NoSuchNode: no sink."""
         sink = self._found(query)
         return self._taken(sink, [each for each in sink.up_to(number) if each.task.batch == number])
-
-    def end(self, query: str, batch: Batch) -> i64:
-        """Forget a sink: its stages, and the last batch that it committed. NoSuchNode for none.
-
-        Return how many messages its stages had.
-        """
-        return self._drop(self.take_all(query, batch), batch)
 
     def take_all(self, query: str, batch: Batch) -> list[StagedTransaction]:
         """Forget a sink, and return its stages, which the caller ends. NoSuchNode for none."""
@@ -349,13 +327,6 @@ class StagingArea(TimerCallback):
         if sink is None:
             raise NoSuchNode(f"no sink {query}")
         return sink
-
-    def _drop(self, stages: list[StagedTransaction], batch: Batch) -> i64:
-        dropped: i64 = 0
-        for stage in stages:
-            dropped += stage.messages()
-            stage.end(batch)
-        return dropped
 
     # -- stages that are never committed
 

@@ -61,7 +61,8 @@ async def test_the_body_goes_with_its_stage() -> None:
     async with StreamingBroker() as streaming:
         await staged(streaming, durable=True)
         assert await streaming.store.chunks() > 0
-        streaming.broker.router.staging_area.abort("orders", 0, streaming.broker.journal.batch)
+        for stage in streaming.broker.router.staging_area.take_batch("orders", 0):
+            stage.end(streaming.broker.journal.batch)
         streaming.broker.container.run_round()
         await streaming.work()
         await streaming.store.sweep()

@@ -23,7 +23,7 @@ def test_what_is_staged_is_counted(settles: bool) -> None:
     assert sink.staged_at_ms() == staging.routing.clock.wall_ms() - 50
     assert [int(stage.task.batch) for stage in sink.up_to(0)] == [0]
     assert list(sink.of_tasks(1)) == [(1, 0)]
-    staging.stages.abort("orders", 0, staging.routing.batch)
+    staging.abort("orders", 0)
     assert (sink.messages(), sink.bytes()) == (1, size)
 
 

@@ -197,7 +197,7 @@ def test_bytes_that_are_staged_take_room() -> None:
     staging.send(task(), b"b")
     with pytest.raises(QueueFull):
         staging.routing.put(staging.routing.queue(), encoded(b"c"))
-    staging.stages.abort("orders", 0, staging.routing.batch)
+    staging.abort("orders", 0)
     staging.routing.put(staging.routing.queue(), encoded(b"c"))
 
 
@@ -247,7 +247,7 @@ def test_room_is_given_back_when_a_stage_goes() -> None:
     assert queue.credit_pool is not None
     queue.credit_pool.ask(waiting)
     assert waiting.credit == 0
-    staging.stages.abort("orders", 0, staging.routing.batch)
+    staging.abort("orders", 0)
     assert waiting.credit > 0
     assert depth(queue) == (0, 0)
 
@@ -349,7 +349,7 @@ def test_a_batch_has_a_largest_size(messages_max: int, bytes_max: int) -> None:
     with pytest.raises(LimitReached, match="batch 0 of orders"):
         staging.send(task(2), b"1234")
     staging.send(task(2, batch=1), b"1234")
-    stages.abort("orders", 0, routing.batch)
+    staging.abort("orders", 0)
     staging.send(task(2), b"1234")
 
 

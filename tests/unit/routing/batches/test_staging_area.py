@@ -117,12 +117,12 @@ def test_a_task_without_rows_may_be_named() -> None:
 
 
 def aborted(staging: Staging) -> Staging:
-    staging.stages.abort("orders", 0, staging.routing.batch)
+    staging.abort("orders", 0)
     return staging
 
 
 def forgotten(staging: Staging) -> Staging:
-    staging.stages.end("orders", staging.routing.batch)
+    staging.end("orders")
     return staging
 
 
@@ -214,7 +214,7 @@ def test_a_stage_that_ends_before_it_is_read_stops_the_commit() -> None:
     chosen = staging.stages.choose("orders", 0, [(0, 0, 1)])
     stored = staging.routing.store.load_now(list(chosen[0].numbers))
     found = [[chosen[0].read(each) for each in stored]]
-    staging.stages.abort("orders", 0, staging.routing.batch)
+    staging.abort("orders", 0)
     with pytest.raises(NoSuchNode, match="ended meanwhile"):
         staging.commit_loaded("orders", 0, chosen, found=found)
     assert staging.waiting() == []
@@ -248,7 +248,7 @@ def cut_off(staging: Staging, count: int) -> list[RecordingProducer]:
     for address in ("q", "r"):
         senders.append(RecordingProducer())
         staging.stage(task(), address).join(senders[-1])
-    dropped = staging.stages.trim(task(), count, staging.routing.batch)
+    dropped = staging.trim(task(), count)
     assert dropped == 4 - count
     return senders
 
@@ -287,14 +287,14 @@ def test_an_attempt_with_fewer_messages_than_it_knows_of_is_left_as_it_is() -> N
     staging = Staging()
     staging.send(task(), b"a")
     with pytest.raises(NotAsSent, match="sent 2 messages, 1 are staged"):
-        staging.stages.trim(task(), 2, staging.routing.batch)
+        staging.trim(task(), 2)
     with pytest.raises(NotAsSent, match="sent 1 messages, 0 are staged"):
-        staging.stages.trim(task(query="nobody"), 1, staging.routing.batch)
-    assert staging.stages.trim(task(query="nobody"), 0, staging.routing.batch) == 0
+        staging.trim(task(query="nobody"), 1)
+    assert staging.trim(task(query="nobody"), 0) == 0
     chosen = staging.stages.choose("orders", 0, [(0, 0, 1)])
     assert len(chosen) == 1
     with pytest.raises(NoSuchNode, match="takes no more messages"):
-        staging.stages.trim(task(), 0, staging.routing.batch)
+        staging.trim(task(), 0)
     assert stored(staging) == 1
 
 
@@ -306,12 +306,12 @@ def test_an_abort_drops_one_batch() -> None:
     staging = Staging()
     staging.send(task(batch=1), b"a", b"b")
     staging.send(task(batch=2), b"c")
-    assert staging.stages.abort("orders", 1, staging.routing.batch) == 2
-    assert staging.stages.abort("orders", 1, staging.routing.batch) == 0
+    assert staging.abort("orders", 1) == 2
+    assert staging.abort("orders", 1) == 0
     assert stored(staging) == 1
     assert depth(staging.routing.queue()) == (0, 1)
     with pytest.raises(NoSuchNode):
-        staging.stages.abort("nobody", 1, staging.routing.batch)
+        staging.abort("nobody", 1)
 
 
 @pytest.mark.requirement("PIP-14")
@@ -320,10 +320,10 @@ def test_a_sink_that_is_forgotten_begins_anew() -> None:
     staging.send(task(batch=7), b"a")
     staging.commit((0, 0), batch=7)
     staging.send(task(batch=8), b"b")
-    assert staging.stages.end("orders", staging.routing.batch) == 1
+    assert staging.end("orders") == 1
     assert (staging.stages.sinks, stored(staging)) == ({}, 0)
     with pytest.raises(NoSuchNode):
-        staging.stages.end("orders", staging.routing.batch)
+        staging.end("orders")
     staging.send(task(), b"c")
     staging.commit((0, 0))
     assert staging.waiting() == [b"a", b"c"]
@@ -386,7 +386,7 @@ def test_only_so_many_sinks_are_remembered() -> None:
     with pytest.raises(LimitReached):
         staging.stages.check_sink("other")
     staging.send(task(batch=1), b"c")
-    staging.stages.end("orders", staging.routing.batch)
+    staging.end("orders")
     staging.send(task(query="other"), b"d")
 
 

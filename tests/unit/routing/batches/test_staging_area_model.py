@@ -123,9 +123,9 @@ class Stages(RuleBasedStateMachine):
         bodies = sorted((body for key in keys for body in self.staged[key]), key=int)
         if kept > len(bodies):
             with pytest.raises(NotAsSent):
-                self.staging.stages.trim(asked, kept, routing.batch)
+                self.staging.trim(asked, kept)
             return
-        assert self.staging.stages.trim(asked, kept, routing.batch) == len(bodies) - kept
+        assert self.staging.trim(asked, kept) == len(bodies) - kept
         for key in keys:
             self.staged[key] = [body for body in self.staged[key] if body in bodies[:kept]]
         self.drop(lambda key: not self.staged[key])
@@ -136,13 +136,13 @@ class Stages(RuleBasedStateMachine):
     def abort(self, query: str, ahead: int) -> None:
         batch = self.batch_of(query, ahead)
         with suppress(NoSuchNode):
-            self.staging.stages.abort(query, batch, self.staging.routing.batch)
+            self.staging.abort(query, batch)
         self.drop(lambda key: key[:2] == (query, batch))
 
     @rule(query=QUERIES)
     def forget(self, query: str) -> None:
         with suppress(NoSuchNode):
-            self.staging.stages.end(query, self.staging.routing.batch)
+            self.staging.end(query)
         self.watermarks.pop(query, None)
         self.drop(lambda key: key[0] == query)
 
