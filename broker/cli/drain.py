@@ -20,8 +20,8 @@ ASK_EVERY_S: Final = 1.0
 LOOK_EVERY_S: Final = 0.02
 """Seconds between two looks whether its process is still there."""
 
-STOP_TIMEOUT_S: Final = 10.0
-"""Seconds that a broker takes at most to stop, as `docs/operations/drain.md` says."""
+STOPS_WITHIN_S: Final = 10.0
+"""Seconds that a broker takes at most to stop, the end of its process included."""
 
 PROCESS_PATIENCE_S: Final = 60.0
 """Maximum seconds from the end of the connection to that of the process."""
@@ -74,7 +74,7 @@ def _await_end(requests: Requests, process: str) -> None:
     if not is_here:
         typer.echo(
             "the broker has closed its connections; its process, which cannot be seen from here,"
-            f" ends up to {STOP_TIMEOUT_S:g} s later"
+            f" ends up to {STOPS_WITHIN_S:g} s later"
         )
         return
     pid = process.partition("@")[0]

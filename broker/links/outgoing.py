@@ -45,12 +45,7 @@ from broker.links.precedence import precedence_of
 from broker.links.refusal import as_link_fault
 from broker.links.retirement import Retirements
 from broker.links.slice_reader import SliceReader, read_slice
-from broker.links.subscriber import (
-    OFFERED_BY_SUBSCRIPTIONS,
-    check_name,
-    source_of,
-    subscribe,
-)
+from broker.links.subscriber import OFFERED_BY_SUBSCRIPTIONS, check_name, source_of, subscribe
 from broker.routing.addresses.address import MANAGEMENT, Address
 from broker.routing.entries.dead_letter import Cause
 from broker.routing.entries.entry import QueueEntry

@@ -1,4 +1,4 @@
-"""The move that made a message a dead letter, by its annotations: from where, why, when."""
+"""The move that made a message a dead letter, by its annotations: from where, why and when."""
 
 from __future__ import annotations
 

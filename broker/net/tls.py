@@ -46,16 +46,16 @@ class Published:
     dated: tuple[DatedFile, ...]
     since_s: float
 
-    def facts(self) -> list[str]:
+    def facts(self) -> str:
         """Return the fingerprint, end and file of each certificate, for people.
 
         The log cuts long lines: a long path must not hide the fingerprint.
         """
-        return [
+        return "; ".join(
             f"SHA-256 {each.sha256}, ends {each.end()}, {each.path}"
             for each in self.dated
             if each.sha256
-        ]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,9 +127,9 @@ class TlsContexts:
         return Prepared(files=files, digest=digest, published=self._built(settings, files))
 
     def difference(self, new: Prepared) -> str:
-        """Return what is new in `new`, with the file, end and fingerprint of each certificate."""
-        facts = "; ".join(new.published.facts())
-        if new.published.facts() != self._published.facts():
+        """Return what is new in `new`, with the facts of each certificate."""
+        facts = new.published.facts()
+        if facts != self._published.facts():
             return f"new certificate: {facts}"
         if self._differs(new):
             return f"other files or settings, the certificate is the same: {facts}"
@@ -137,7 +137,7 @@ class TlsContexts:
 
     def facts(self) -> str:
         """Return the fingerprint, end and file of each certificate in force, for people."""
-        return "; ".join(self._published.facts())
+        return self._published.facts()
 
     def _differs(self, new: Prepared) -> bool:
         return new.digest != self._digest or new.published.settings != self._published.settings
