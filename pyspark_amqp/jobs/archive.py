@@ -129,11 +129,17 @@ def place(archive: Archive, batch: BatchName, staged: Path, *, may_be_there: boo
             written = _moved(archive, batch, staged)
             for file in set(earlier) - set(written.paths):
                 file.unlink()
-        if archive.is_delta(batch.what):
-            from pyspark_amqp.jobs import delta
-
-            delta.update(archive, batch.what, batch)
+        follow(archive, batch.what, batch)
         return written
+
+
+def follow(archive: Archive, what: str, batch: BatchName | None = None) -> None:
+    """List the files of `what` in its Delta table, if it is one, as `delta.update` does."""
+    if archive.is_delta(what):
+        # an archive of plain files does without deltalake
+        from pyspark_amqp.jobs import delta
+
+        delta.update(archive, what, batch)
 
 
 def _moved(archive: Archive, batch: BatchName, staged: Path, *, first: int = 0) -> ArchivedBatch:

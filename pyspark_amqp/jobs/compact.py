@@ -24,6 +24,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pyspark_amqp.jobs.archive import follow
 from pyspark_amqp.jobs.layout import FILE, Archive, ArchiveError, files_in, sync
 from pyspark_amqp.rows.columns import UTC_MICROSECONDS
 
@@ -87,11 +88,8 @@ def compact(
 
 def _follow(archive: Archive, what: str) -> None:
     """List the files of `what` in its Delta table, if it is one."""
-    if archive.is_delta(what):
-        from pyspark_amqp.jobs import delta
-
-        with archive.locked():
-            delta.update(archive, what)
+    with archive.locked():
+        follow(archive, what)
 
 
 def sweep(archive: Archive) -> None:
