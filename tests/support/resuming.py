@@ -53,10 +53,16 @@ def come_back(
     credit: int = 10,
     source: Source = LASTING,
     incomplete: bool = False,
+    **fields: Any,
 ) -> Attach:
+    """Attach a receiver with that unsettled map, None for none, and other fields of the attach."""
     encoded = None if states is None else unsettled_map(states)
     return client.attach_receiver(
-        source=source, credit=credit, unsettled=encoded, incomplete_unsettled=incomplete
+        source=source,
+        credit=credit,
+        unsettled=encoded,
+        incomplete_unsettled=incomplete,
+        **fields,
     )
 
 

@@ -9,10 +9,9 @@ from broker.amqp.performatives import Attach
 from broker.amqp.terminus import NEVER, UNSETTLED_STATE, Source
 from storage.api import Store
 from storage.memory import MemoryStore
-from tests.conformance.resuming import unsettled_map
 from tests.support.broker import Broker, Client
 from tests.support.frames import Transfer, body_of, message
-from tests.support.resuming import STORED
+from tests.support.resuming import STORED, come_back
 
 SUBSCRIBED: Final = Source(
     address="q", durable=UNSETTLED_STATE, expiry_policy=NEVER, capabilities=["topic"]
@@ -40,11 +39,9 @@ def attach(
     states: dict[bytes, State | None] | None,
     *,
     source: Source = STORED,
-    credit: int = 10,
     **fields: Any,
 ) -> Attach:
-    encoded = None if states is None else unsettled_map(states)
-    return client.attach_receiver(source=source, credit=credit, unsettled=encoded, **fields)
+    return come_back(client, states, source=source, **fields)
 
 
 def holding_stored(store: MemoryStore, count: int = 3, *, source: Source = STORED) -> Client:

@@ -93,7 +93,7 @@ async def test_an_incomplete_map_proves_nothing_after_a_restart() -> None:
     holding_stored(store)
     broker = await restarted(store)
     client = broker.session()
-    attach(client, {tags_of(3)[1]: None}, incomplete_unsettled=True)
+    attach(client, {tags_of(3)[1]: None}, incomplete=True)
     assert bodies_of(client) == [b"1"]
     assert counts(client) == (0, 3)
 

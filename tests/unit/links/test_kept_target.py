@@ -17,6 +17,7 @@ from tests.conformance.resuming import unsettled_map
 from tests.support.broker import Broker, Client
 from tests.support.endings import detach_closed, end, hang_up
 from tests.support.frames import Disposition, Transfer, message
+from tests.support.resuming import resting
 from tests.support.transactions import Controller
 from tests.support.unsettled_maps import told
 
@@ -46,9 +47,14 @@ def come_back(
     )
 
 
-def resting(client: Client) -> None:
-    client.send(Detach(handle=0))
-    assert not client.expect_last(Detach).closed
+def away_with_two() -> Client:
+    """Return a client that has detached its link, and holds the outcomes of `one` and `two`."""
+    client = sending()
+    client.transfer(0, tag=b"one")
+    client.transfer(1, tag=b"two")
+    client.frames()
+    resting(client)
+    return client
 
 
 def settle(client: Client, first: int, last: int | None = None) -> None:
@@ -190,11 +196,7 @@ def test_what_the_sender_has_settled_is_forgotten() -> None:
 
 
 def test_what_a_complete_map_lacks_was_settled() -> None:
-    client = sending()
-    client.transfer(0, tag=b"one")
-    client.transfer(1, tag=b"two")
-    client.frames()
-    resting(client)
+    client = away_with_two()
     assert told(come_back(client, {b"two": None})) == {b"two": "accepted"}
     client.transfer(2, tag=b"one")
     assert client.expect_last(Disposition).first == 2
@@ -202,11 +204,7 @@ def test_what_a_complete_map_lacks_was_settled() -> None:
 
 
 def test_an_incomplete_map_settles_nothing() -> None:
-    client = sending()
-    client.transfer(0, tag=b"one")
-    client.transfer(1, tag=b"two")
-    client.frames()
-    resting(client)
+    client = away_with_two()
     answer = come_back(client, {b"two": None}, incomplete=True)
     assert told(answer) == {b"one": "accepted", b"two": "accepted"}
 
@@ -234,11 +232,7 @@ def test_a_sender_whose_map_was_incomplete_sends_nothing_new(mode: int) -> None:
 
 
 def test_a_sender_whose_map_was_incomplete_resumes_what_it_lists() -> None:
-    client = sending()
-    client.transfer(0, tag=b"one")
-    client.transfer(1, tag=b"two")
-    client.frames()
-    resting(client)
+    client = away_with_two()
     come_back(client, {b"two": None}, incomplete=True)
     resume(client, 2, b"two")
     assert client.expect_last(Disposition).first == 2
