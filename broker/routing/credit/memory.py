@@ -101,14 +101,15 @@ class MemoryBudget:
 
     def leaves(self, message: Message) -> None:
         """Stop counting an entry of `message`: it is removed, or is in the store alone."""
-        size = ENTRY_BYTES
+        self._leaves(message, i64(len(message.encoded)))
+
+    def _leaves(self, message: Message, size: i64) -> None:
         message.holders -= 1
-        if message.holders == 0:
-            size += i64(len(message.encoded))
+        freed = ENTRY_BYTES + size if message.holders == 0 else ENTRY_BYTES
         if message.durable:
-            self.durable -= size
+            self.durable -= freed
         else:
-            self.volatile -= size
+            self.volatile -= freed
 
     def delivered(self, size: i64) -> None:
         """Count a delivery that its consumer has not settled, of `size` encoded bytes."""
@@ -121,13 +122,8 @@ class MemoryBudget:
     def dropped(self, message: Message) -> None:
         """Stop counting a delivery of `message` and its entry: it is consumed, or deleted."""
         size = i64(len(message.encoded))
-        self.held -= ENTRY_BYTES + size
-        message.holders -= 1
-        freed = ENTRY_BYTES + size if message.holders == 0 else ENTRY_BYTES
-        if message.durable:
-            self.durable -= freed
-        else:
-            self.volatile -= freed
+        self.settled(size)
+        self._leaves(message, size)
 
     def replaced(self, old: Message, new: Message) -> None:
         """Count `new` in place of `old` in an entry that a consumer holds."""
