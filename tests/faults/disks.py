@@ -22,7 +22,9 @@ async def power_cuts(plan: Plan) -> Report:
         raise Impossible("it is SQLite's files whose writes are known")
     installed = [str(Path(sys.executable).with_name("jms-broker"))]
     program = installed if plan.place.compiled else ()
-    result = await power_cut.run(images=plan.cycles, seed=plan.seed, size=WORK, program=program)
+    result = await power_cut.run(
+        images=plan.cycles, seed=plan.seed, size=WORK, program=program, step=plan.step
+    )
     report = Report(lines=[result.line()])
     report.problems += [example.strip() for example in result.examples()]
     return report

@@ -20,7 +20,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -144,8 +144,10 @@ class Result:
         return [f"    {kind}: {what}" for kind, what in sorted(self.findings.examples.items())]
 
 
-async def judge_images(recording: Recording, shots: Sequence[Shot], folder: Path) -> Result:
-    """Make each image in `folder`, open it, and judge its content."""
+async def judge_images(
+    recording: Recording, shots: Sequence[Shot], folder: Path, *, step: Callable[[], None]
+) -> Result:
+    """Make each image in `folder`, open it, and judge its content; `step` follows each image."""
     result = Result()
     events = recording.events
     judge = Judge(History(events), recording.stops)
@@ -163,6 +165,7 @@ async def judge_images(recording: Recording, shots: Sequence[Shot], folder: Path
         result.findings.merge(found)
         result.images += 1
         result.acknowledged += judge.acknowledged(shot.at)
+        step()
     result.seconds = time.monotonic() - began
     return result
 
@@ -181,8 +184,18 @@ def scratch() -> Path | None:
     return memory if os.access(memory, os.W_OK) else None
 
 
-async def run(*, images: int, seed: int, size: int, program: Sequence[str] = ()) -> Result:
-    """Record one workload on the broker `program`, and judge `images` images of it."""
+async def run(
+    *,
+    images: int,
+    seed: int,
+    size: int,
+    program: Sequence[str] = (),
+    step: Callable[[], None] = lambda: None,
+) -> Result:
+    """Record one workload on the broker `program`, and judge `images` images of it.
+
+    `step` is called after each image.
+    """
     with (
         tempfile.TemporaryDirectory() as recorded,
         tempfile.TemporaryDirectory(dir=scratch()) as made,
@@ -190,7 +203,7 @@ async def run(*, images: int, seed: int, size: int, program: Sequence[str] = ())
         recording = Recording()
         await recording.record(Path(recorded), seed=seed, size=size, program=program)
         shots = shots_of(recording.events, images, seed)
-        return await judge_images(recording, shots, Path(made) / "image")
+        return await judge_images(recording, shots, Path(made) / "image", step=step)
 
 
 def main() -> int:

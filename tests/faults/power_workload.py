@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -34,6 +35,13 @@ class Party:
         self._states: Final[dict[int, object]] = {}
         self._got = 0
         self._credit: Final[dict[int, int]] = {}
+        self._handles: Final[dict[str, int]] = {}
+        "This client's handles by the names of links."
+        self._senders: Final[dict[int, int]] = {}
+        "This client's handles of its senders by the broker's handles."
+        self._may_send: Final[dict[int, int]] = {}
+        "The count of messages that the broker lets a sender send in all, by handle."
+        self._put: Final[Counter[int]] = Counter()
         self.given: Final[dict[int, list[int]]] = {}
         "Delivery-ids that `taken` has not returned yet, by the receiver's handle."
 
@@ -47,6 +55,13 @@ class Party:
             for number in range(body.first, (body.last or body.first) + 1):
                 self._owed.discard(number)
                 self._states[number] = body.state
+        elif isinstance(body, Attach):
+            self._senders[int(body.handle)] = self._handles[body.name]
+        elif isinstance(body, Flow) and body.link_credit >= 0:
+            handle = self._senders[int(body.handle)]
+            self._may_send[handle] = int(body.delivery_count + body.link_credit)
+        elif isinstance(body, Detach) and body.error is not None:
+            raise AssertionError(f"the broker detached a link: {body.error}")
         elif isinstance(body, Transfer):
             self._got += 1
             if body.delivery_id is not None:
@@ -59,6 +74,7 @@ class Party:
             await self._hear()
 
     async def attach(self, attach: Attach) -> None:
+        self._handles[attach.name] = int(attach.handle)
         self._client.send(attach)
         wanted = Flow if attach.role is not RECEIVER else Attach
         while not isinstance(await self._hear(), wanted):
@@ -73,6 +89,7 @@ class Party:
         """Send one message; return its delivery-id."""
         number = self._sent
         self._sent += 1
+        self._put[handle] += 1
         self._owed.add(number)
         state = None if txn_id is None else TransactionalState(txn_id=txn_id)
         self._client.send_bytes(
@@ -89,9 +106,14 @@ class Party:
         return number
 
     async def put_all(self, handle: int, payloads: list[bytes], window: int) -> None:
-        """Send messages, at most `window` unsettled at a time, and wait until all are settled."""
+        """Send messages and wait until all are settled.
+
+        At most `window` are unsettled at a time, and no more are sent than the link has credit for.
+        """
         for payload in payloads:
-            await self.until(lambda: len(self._owed) < window)
+            await self.until(
+                lambda: len(self._owed) < window and self._put[handle] < self._may_send[handle]
+            )
             self.put(handle, payload)
         await self.until(self.owes_nothing)
 
