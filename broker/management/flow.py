@@ -73,7 +73,8 @@ class Flows:
 
     async def _told(self, queue: Queue) -> Mapping[str, object]:
         state = queue.state
-        scheduled = len(state.scheduled())
+        timeline = state.timeline()
+        scheduled = 0 if timeline is None else int(timeline.size())
         facts = QueueFacts(
             ready=int(queue.backlogs.waiting),
             scheduled=scheduled,

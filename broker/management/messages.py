@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,57 +17,47 @@ from broker.management.entity import (
     Operation,
     attributes_of,
 )
+from broker.management.later import Later
+from broker.management.message_scan import (
+    CHOICE,
+    HELD,
+    SCHEDULED,
+    WAITING,
+    ChosenMessages,
+    MessageScan,
+    identities_in,
+    identity_of,
+    loaded_entry,
+    number_in,
+    scan_of,
+    selector_of,
+)
 from broker.management.move_rights import (
     ReturnRights,
     demand_browsing,
     demand_source,
     demand_target,
 )
-from broker.management.page import read_page
+from broker.management.page import Page, read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import Response
+from broker.management.scheduled import ScheduledPage, place_after
 from broker.message import NEVER, Message
 from broker.routing.entries.dead_letter import EXPIRED, origin_of, returned
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.record_mapping import stored_position
 from broker.routing.errors import RoutingError
 from broker.routing.queues.message_events import MOVED, PURGED, depart
 from broker.routing.queues.node import QUEUE, TOPIC, Node
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.queue_inspection import (
-    check_loaded,
     deliver_now,
-    entry_of,
-    goes_on,
-    order_of,
-    peek,
-    with_held,
 )
 from broker.routing.router import Router
-from broker.routing.selector import Selector, parse_selector
 from storage.batch import Batch
 
 MESSAGE: Final = "message"
 
-SCAN_MAX: Final = 10_000
-"""Maximum messages that one request examines, whether a selector matches them or not."""
-
-CHANGED_MAX: Final = 1000
-"""Maximum messages that one request moves or deletes."""
-
 ID_CHARACTERS: Final = 255
-NUMBER_DIGITS: Final = 18
-
-WAITING: Final = "waiting"
-SCHEDULED: Final = "scheduled"
-HELD: Final = "held"
-"""Not delivered: the message is to be moved to a dead-letter or expiry node, and could not be."""
-
-CHOICE: Final = (
-    *("queue", "subscription", "identities", "selector", "all", "after", "count"),
-    "scan",
-)
-"""The arguments that choose messages."""
 
 Place = Callable[[QueueEntry], tuple[Node, Message]]
 """Returns the node to move an entry's message to, and the message to put there; else Refused."""
@@ -126,18 +116,6 @@ def record_of(entry: QueueEntry, state: str) -> MessageRecord:
     )
 
 
-def identity_of(entry: QueueEntry) -> str:
-    """Return the number that identifies `entry` within its queue."""
-    return str(int(stored_position(entry)))
-
-
-def number_in(identity: str) -> int:
-    """Return an identity as a number; Refused if it is none."""
-    if not (identity.isascii() and identity.isdigit() and len(identity) <= NUMBER_DIGITS):
-        raise Refused(BAD_REQUEST, f"{identity:.50} is no identity: that of a message is a number")
-    return int(identity)
-
-
 def queue_of(router: Router, *, name: str, subscription: str) -> Queue:
     """Return the queue of the subscription of that identity, or queue `name`; else Refused."""
     if subscription:
@@ -173,7 +151,7 @@ class Messages(Entity):
             "DELIVER": self._deliver,
         }
 
-    def query(self, request: Request) -> Response:
+    def query(self, request: Request) -> Response | Later:
         """Return messages in delivery order; `next` is the value of `after` for the next page.
 
         Lists waiting and held messages, or those of a given `state` only. State scheduled lists
@@ -189,16 +167,27 @@ class Messages(Entity):
         state = request.text("state", "")
         if state not in ("", WAITING, SCHEDULED, HELD):
             raise Refused(BAD_REQUEST, f"state must be {WAITING}, {SCHEDULED} or {HELD}")
-        listed = None
         if state == SCHEDULED:
-            listed = queue.state.scheduled()
-        elif state == HELD:
-            listed = sorted(queue.state.held_for_move(), key=order_of)
-        found = _Scan(request, page.count, listed, with_held_ones=state == "")
+            return self._scheduled(request, page, queue)
+        found = MessageScan(request, page.count, state)
         entries = list(found.entries(queue))
-        response = page.response(record_of(entry, state or WAITING).as_map() for entry in entries)
-        assert isinstance(response.body, Mapping)
-        return replace(response, body={**response.body, "next": found.next})
+        return _page_of(page, entries, state or WAITING, following=found.next)
+
+    def _scheduled(self, request: Request, page: Page, queue: Queue) -> Response | Later:
+        """Return a page of the messages that wait for their delivery time."""
+        place = place_after(request)
+        found = ScheduledPage(
+            count=page.count, scan=scan_of(request), selector=selector_of(request)
+        )
+        timeline = queue.state.timeline()
+        if timeline is None:
+            return _page_of(page, [], SCHEDULED, following=None)
+
+        async def answer() -> Response:
+            entries = await found.entries(timeline, place)
+            return _page_of(page, entries, SCHEDULED, following=found.next)
+
+        return Later(answer)
 
     def _queue(self, request: Request) -> Queue:
         """Return the queue that `request` names, or that of the subscription it names."""
@@ -209,12 +198,13 @@ class Messages(Entity):
     def _found(self, queue: Queue, identity: str) -> tuple[QueueEntry, str]:
         """Return the entry of that identity and its state: SCHEDULED, or WAITING (even if held)."""
         number = number_in(identity)
-        entry = _entry_of(queue, number)
+        entry = loaded_entry(queue, number)
         if entry is not None:
             return entry, WAITING
-        for scheduled in queue.state.scheduled():
-            if identity_of(scheduled) == str(number):
-                return scheduled, SCHEDULED
+        timeline = queue.state.timeline()
+        scheduled = None if timeline is None else timeline.find(number)
+        if scheduled is not None:
+            return scheduled, SCHEDULED
         raise Refused(NOT_FOUND, f"no message {identity} waits in {queue.address}")
 
     def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
@@ -230,7 +220,7 @@ class Messages(Entity):
         queue = self._queue(request)
         batch = self._journal.batch
         deleted = 0
-        chosen = _Chosen(request)
+        chosen = ChosenMessages(request)
         for entry in chosen.entries(queue):
             depart(entry, PURGED, batch)
             queue.withdraw(entry, batch)
@@ -245,12 +235,13 @@ class Messages(Entity):
         """Delete messages that wait for their delivery time (DLY-04)."""
         request.only("queue", "subscription", "identities")
         queue = self._queue(request)
-        scheduled = {identity_of(entry) for entry in queue.state.scheduled()}
+        timeline = queue.state.timeline()
         cancelled = 0
         missing = []
-        for identity in _identities(request):
-            if str(number_in(identity)) in scheduled:
-                cancelled += _cancelled(queue, number_in(identity), self._journal.batch)
+        for identity in identities_in(request):
+            number = number_in(identity)
+            if timeline is not None and timeline.find(number) is not None:
+                cancelled += _cancelled(queue, number, self._journal.batch)
             else:
                 missing.append(identity)
         return Response(body={"cancelled": cancelled, "missing": missing})
@@ -258,7 +249,7 @@ class Messages(Entity):
     def _deliver(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
         """Make messages available before their delivery time."""
         request.only("queue", "subscription", "identities")
-        queue, identities = self._queue(request), _identities(request)
+        queue, identities = self._queue(request), identities_in(request)
         missing = [
             identity
             for identity in identities
@@ -282,7 +273,7 @@ class Messages(Entity):
         request.only(*CHOICE, "to", "to_type")
         demand_browsing(self._router, caller, request)
         queue, node = self._queue_and_target(request, caller)
-        chosen = _Chosen(request)
+        chosen = ChosenMessages(request)
         copied = 0
         stopped = None
         for entry in chosen.entries(queue):
@@ -352,7 +343,7 @@ class Messages(Entity):
         `stopped` says why. Raise Denied if none is moved for lack of a right.
         """
         batch = self._journal.batch
-        chosen = _Chosen(request)
+        chosen = ChosenMessages(request)
         moved = 0
         skipped: list[Refused] = []
         stopped = None
@@ -378,101 +369,13 @@ class Messages(Entity):
         return chosen.response(moved=moved, skipped=len(skipped), reason=reason, stopped=stopped)
 
 
-class _Scan:
-    """A scan of a queue for entries behind `after` that a selector matches.
-
-    Stops after `count` matches, or after examining `scan` entries. Scans the entries `listed`,
-    or if that is None the waiting ones, and with `with_held_ones` the held ones. `next` is the
-    identity after which to continue, None at the end.
-    """
-
-    def __init__(
-        self,
-        request: Request,
-        count: int,
-        listed: list[QueueEntry] | None = None,
-        *,
-        with_held_ones: bool = True,
-    ) -> None:
-        text = request.text("selector", "")
-        after = request.text("after", "")
-        self._selector: Final[Selector | None] = parse_selector(text) if text else None
-        self._after: Final = number_in(after) if after else -1
-        self._count: Final = count
-        self._scan: Final = request.number("scan", SCAN_MAX, low=1, high=SCAN_MAX)
-        self._listed: Final = listed
-        self._with_held_ones: Final = with_held_ones
-        self.next: str | None = None
-        # whether entries follow that are not in memory
-        self._is_cut = False
-
-    def entries(self, queue: Queue) -> Iterator[QueueEntry]:
-        """Yield the matching entries. The caller may withdraw each one."""
-        looked_at = self._walk(queue)
-        left = self._count
-        for number, entry in enumerate(looked_at):
-            if left == 0 or number == self._scan:
-                return
-            self.next = identity_of(entry)
-            if self._selector is None or self._selector.matches(entry.message):
-                left -= 1
-                yield entry
-        if not self._is_cut:
-            self.next = None
-
-    def _walk(self, queue: Queue) -> list[QueueEntry]:
-        if self._listed is None:
-            at_most = self._count if self._selector is None else self._scan
-            found = peek(queue.backlogs, self._after, at_most + 1)
-            self._is_cut = bool(found) and goes_on(queue.backlogs, found[-1])
-            held = queue.state.held_for_move() if self._with_held_ones else []
-            if held:
-                is_cut = self._is_cut or len(found) > at_most
-                most = at_most + 1
-                found = with_held(found, held, self._after, at_most=most, is_cut=is_cut)
-            return found
-        if self._after < 0:
-            return self._listed
-        numbers = [int(stored_position(entry)) for entry in self._listed]
-        start = numbers.index(self._after) + 1 if self._after in numbers else 0
-        return self._listed[start:]
-
-
-class _Chosen:
-    """The messages to change: those in `identities`, or else the first that a scan finds."""
-
-    def __init__(self, request: Request) -> None:
-        self._identities: Final = request.texts("identities", at_most=CHANGED_MAX)
-        if not (self._identities or request.flag("all") or request.text("selector", "")):
-            raise Refused(BAD_REQUEST, "say which messages: identities, selector, or all")
-        count = request.number("count", CHANGED_MAX, low=1, high=CHANGED_MAX)
-        self._scan: Final = _Scan(request, count)
-        self.missing: Final[list[int]] = []
-
-    def entries(self, queue: Queue) -> Iterator[QueueEntry]:
-        """Yield the chosen entries that exist. The caller may withdraw each one."""
-        if not self._identities:
-            yield from self._scan.entries(queue)
-            return
-        chosen = list(dict.fromkeys(number_in(identity) for identity in self._identities))
-        check_loaded(queue.backlogs, chosen)
-        for number in chosen:
-            entry = _entry_of(queue, number)
-            if entry is None:
-                self.missing.append(number)
-            else:
-                yield entry
-
-    def response(self, **done: object) -> Response:
-        """Return the counts in `done`, the named messages not found, and where to continue."""
-        missing = [str(number) for number in self.missing]
-        return Response(body={**done, "missing": missing, "next": self._scan.next})
-
-
-def _entry_of(queue: Queue, number: int) -> QueueEntry | None:
-    """Return the waiting or held entry of that number, or None; NotLoaded if it must be loaded."""
-    held = None if queue.state.schedule is None else queue.state.schedule.held.get(number)
-    return entry_of(queue.backlogs, number) if held is None else held
+def _page_of(
+    page: Page, entries: Iterable[QueueEntry], state: str, *, following: str | None
+) -> Response:
+    """Return the response with `entries`, and where the next page begins."""
+    response = page.response(record_of(entry, state).as_map() for entry in entries)
+    assert isinstance(response.body, Mapping)
+    return replace(response, body={**response.body, "next": following})
 
 
 def _cancelled(queue: Queue, number: int, batch: Batch) -> bool:
@@ -481,10 +384,3 @@ def _cancelled(queue: Queue, number: int, batch: Batch) -> bool:
     if entry is not None:
         depart(entry, PURGED, batch)
     return entry is not None
-
-
-def _identities(request: Request) -> list[str]:
-    found = request.texts("identities", at_most=CHANGED_MAX)
-    if not found:
-        raise Refused(BAD_REQUEST, "identities names the messages")
-    return found

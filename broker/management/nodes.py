@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from mypy_extensions import i64
+
 from broker.journal import Journal
 from broker.links.access import Right, node_resource
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
@@ -222,18 +224,26 @@ class Nodes(Entity):
         for queue in queues:
             purged += purge(queue, PURGE_MAX - purged, self._journal.batch)
             purged += self._cancel_all(queue, PURGE_MAX - purged)
-        left = sum(queue.backlogs.waiting + len(_apart(queue)) for queue in queues)
+        left = sum(queue.backlogs.waiting + _count_apart(queue) for queue in queues)
         return Response(body={"purged": purged, "left": int(left)})
 
     def _cancel_all(self, queue: Queue, at_most: int) -> int:
         """Remove up to `at_most` scheduled or held messages; return the number removed."""
-        found = _apart(queue)[:at_most]
+        found = _apart(queue, at_most)
         for entry in found:
             depart(entry, PURGED, self._journal.batch)
             queue.cancel(stored_position(entry), self._journal.batch)
         return len(found)
 
 
-def _apart(queue: Queue) -> list[QueueEntry]:
-    """Return the messages of `queue` that wait for their delivery time, or to be moved."""
-    return queue.state.scheduled() + queue.state.held_for_move()
+def _apart(queue: Queue, at_most: int) -> list[QueueEntry]:
+    """Return up to `at_most` messages that wait for their delivery time, or to be moved."""
+    timeline = queue.state.timeline()
+    found = [] if timeline is None else timeline.some(at_most)
+    return found + queue.state.held_for_move()[: at_most - len(found)]
+
+
+def _count_apart(queue: Queue) -> i64:
+    """Return the number of messages that wait for their delivery time, or to be moved."""
+    schedule = queue.state.schedule
+    return i64(0) if schedule is None else schedule.by_wall.size() + schedule.held.size()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from broker.amqp.types import Timestamp
-from broker.management.messages import identity_of
+from broker.management.message_scan import identity_of
 from storage.api import StoreError
 from tests.scenario.test_durable_messages import Journaled
 from tests.support.frames import Transfer, message

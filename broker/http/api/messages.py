@@ -14,7 +14,8 @@ from broker.http.api.json_values import encoded
 from broker.http.api.problems import Failure
 from broker.management.content import BYTES, EMPTY, OPAQUE, TEXT
 from broker.management.listing import LIMIT_DEFAULT
-from broker.management.messages import HELD, MESSAGE, SCAN_MAX, SCHEDULED, WAITING
+from broker.management.message_scan import HELD, SCAN_MAX, SCHEDULED, WAITING
+from broker.management.messages import MESSAGE
 from broker.management.request import BAD_REQUEST, NOT_FOUND, Request
 
 MATCHES: Final = 50

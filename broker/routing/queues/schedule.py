@@ -10,6 +10,7 @@ put forward. A pause after a failure runs on the steady clock.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from itertools import islice
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -33,12 +34,16 @@ CANCELLED_FREE: Final = 64
 """Cancelled entries that may stay in a heap in addition to as many as it has others."""
 
 
+TimedEntry = tuple[int, int, QueueEntry]
+"""An entry behind the time in ms that it waits for and its rank of arrival, which sort it."""
+
+
 @final
 class Timeline:
     """Entries by the time they wait for; those of the same time in the order of arrival."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, QueueEntry]] = []
+        self._heap: list[TimedEntry] = []
         self._entries: Final[dict[int, QueueEntry]] = {}
         self._order = 0
 
@@ -82,6 +87,27 @@ class Timeline:
     def _waits(self, entry: QueueEntry) -> bool:
         return self._entries.get(int(stored_position(entry))) is entry
 
+    def find(self, number: i64) -> QueueEntry | None:
+        """Return the entry of stored position `number`; None if it is not here."""
+        return self._entries.get(int(number))
+
+    def some(self, at_most: i64) -> list[QueueEntry]:
+        """Return up to `at_most` entries, whichever are at hand."""
+        return list(islice(self._entries.values(), int(at_most)))
+
+    def timed(self) -> list[TimedEntry]:
+        """Return all entries in no order, and among them some that have been cancelled."""
+        return self._heap[:]
+
+    def behind(self, entries: list[TimedEntry], place: tuple[int, int]) -> list[TimedEntry]:
+        """Return those of `entries`, from `timed`, that still wait and sort behind `place`."""
+        at_ms, rank = place
+        return [
+            each
+            for each in entries
+            if (each[0] > at_ms or (each[0] == at_ms and each[1] > rank)) and self._waits(each[2])
+        ]
+
     def entries(self) -> list[QueueEntry]:
         """Return all entries in the order in which they fall due."""
         return [waiting[2] for waiting in sorted(self._heap) if self._waits(waiting[2])]
@@ -104,7 +130,8 @@ class Schedule(TimerCallback):
         self.is_due = False
         self._queue: Wakeable | None = queue
         self._context: Final = context
-        self._by_wall: Final = Timeline()
+        self.by_wall: Final = Timeline()
+        "The messages that wait for their delivery time, or expire before it."
         self._paused: Final = Timeline()
         self.held: Final = HeldEntries()
         # deadlines set in the timer queue, latest first: none of them can be cancelled there
@@ -112,11 +139,11 @@ class Schedule(TimerCallback):
 
     def size(self) -> i64:
         """Return the number of entries that are held back."""
-        return self._by_wall.size() + self._paused.size() + self.held.size()
+        return self.by_wall.size() + self._paused.size() + self.held.size()
 
     def hold(self, entry: QueueEntry) -> None:
         """Hold the message `entry` back until its delivery time, or its expiry before that."""
-        self._by_wall.add(end_of_wait(entry.message), entry)
+        self.by_wall.add(end_of_wait(entry.message), entry)
         self._arm()
 
     def pause(self, entry: QueueEntry, milliseconds: i64) -> None:
@@ -135,7 +162,7 @@ class Schedule(TimerCallback):
         clock = self._context.clock
         now_ms = clock.now_ms()
         deadline_ms: i64 = NOTHING
-        wanted_ms = self._by_wall.next_ms()
+        wanted_ms = self.by_wall.next_ms()
         if wanted_ms != NOTHING:
             deadline_ms = now_ms + min(LOOK_AGAIN_MS, max(0, wanted_ms - clock.wall_ms()))
         pause_ms = self._paused.next_ms()
@@ -151,7 +178,7 @@ class Schedule(TimerCallback):
         queue = self._queue
         if queue is None:
             return
-        wanted_ms = self._by_wall.next_ms()
+        wanted_ms = self.by_wall.next_ms()
         pause_ms = self._paused.next_ms()
         if (wanted_ms != NOTHING and wanted_ms <= self._context.clock.wall_ms()) or (
             pause_ms != NOTHING and pause_ms <= now_ms
@@ -169,7 +196,7 @@ class Schedule(TimerCallback):
         """
         self.is_due = False
         wall_ms = self._context.clock.wall_ms()
-        scheduled = _pop(self._by_wall, wall_ms, RELEASED_AT_MOST)
+        scheduled = _pop(self.by_wall, wall_ms, RELEASED_AT_MOST)
         if scheduled:
             late_ms = wall_ms - end_of_wait(scheduled[0].message)
             self._context.stats.measured.schedule_lateness_us.observe(late_ms * 1000)
@@ -182,26 +209,26 @@ class Schedule(TimerCallback):
 
     def scheduled(self) -> list[QueueEntry]:
         """Return the messages that wait for their delivery time, the next one first."""
-        return self._by_wall.entries()
+        return self.by_wall.entries()
 
     def entries(self) -> list[QueueEntry]:
         """Return all entries that are held back."""
-        return self._by_wall.entries() + self._paused.entries() + self.held.entries()
+        return self.by_wall.entries() + self._paused.entries() + self.held.entries()
 
     def cancel(self, number: i64) -> QueueEntry | None:
         """Remove and return the entry of that stored position; None if it is not held back."""
         return (
-            self._by_wall.cancel(number) or self._paused.cancel(number) or self.held.remove(number)
+            self.by_wall.cancel(number) or self._paused.cancel(number) or self.held.remove(number)
         )
 
     def take(self, number: i64) -> QueueEntry | None:
         """Remove and return a message before its delivery time; None if it does not wait for it."""
-        return self._by_wall.cancel(number)
+        return self.by_wall.cancel(number)
 
     def close(self) -> None:
         """Remove all entries of the deleted queue; timers still set do not keep it alive."""
         self._queue = None
-        self._by_wall.clear()
+        self.by_wall.clear()
         self._paused.clear()
         self.held.clear()
 

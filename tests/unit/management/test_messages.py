@@ -7,7 +7,8 @@ import pytest
 from broker.amqp.outcomes import Rejected
 from broker.amqp.terminus import NEVER, Source
 from broker.amqp.types import Symbol, Timestamp
-from broker.management.messages import CHANGED_MAX, SCAN_MAX
+from broker.management.management import Management
+from broker.management.message_scan import CHANGED_MAX
 from broker.message import Message
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.queues.queue_inspection import peek
@@ -27,7 +28,9 @@ from tests.support.stored import stored_messages
 @pytest.fixture
 def broker() -> Broker:
     small = AddressPolicy(max_messages=2)
-    return Broker(patterns=[("small", small)])
+    made = Broker(patterns=[("small", small)])
+    made.container.service = Management(made.container, None, asyncio.run)
+    return made
 
 
 @pytest.fixture
@@ -75,47 +78,6 @@ def test_messages_in_the_order_in_which_they_would_go(broker: Broker, manager: M
 
 def first_of(broker: Broker) -> Message:
     return peek(broker.queue().backlogs, -1, 1)[0].message
-
-
-def test_one_page_after_the_other(broker: Broker, manager: Manager) -> None:
-    broker.fill(count=5)
-    everything = listed(manager)
-    seen: list[str] = []
-    after: dict[str, object] = {}
-    for expected in (2, 2, 1):
-        reply = manager.look("message", {"queue": "q", **after}, count=2)
-        seen += [str(row["identity"]) for row in reply.rows]
-        assert len(reply.rows) == expected
-        after = {"after": reply.map["next"]}
-    assert after == {"after": None}
-    assert seen == everything
-
-
-def test_a_list_that_ends_with_its_page_has_no_next(broker: Broker, manager: Manager) -> None:
-    broker.fill(count=2)
-    assert manager.query("message", queue="q", count=2).map["next"] is None
-
-
-def test_those_that_a_selector_is_true_of(broker: Broker, manager: Manager) -> None:
-    send(broker, *[message(b"%d" % number, priority=number) for number in range(4)])
-    rows = manager.query("message", queue="q", selector="JMSPriority BETWEEN 1 AND 2").rows
-    assert [row["priority"] for row in rows] == [2, 1]
-
-
-def test_a_request_looks_at_so_many_messages(broker: Broker, manager: Manager) -> None:
-    broker.fill(count=SCAN_MAX + 1)
-    send(broker, message(b"wanted", priority=0))
-    found: list[object] = []
-    after: dict[str, object] = {}
-    for _ in range(3):
-        wanted = {"queue": "q", "selector": "JMSPriority = 0", **after}
-        reply = manager.look("message", wanted)
-        found += reply.rows
-        after = {"after": reply.map["next"]}
-        if reply.map["next"] is None:
-            break
-    assert len(found) == 1
-    assert broker.queue().backlogs.waiting == SCAN_MAX + 2
 
 
 def test_all_of_one_message(broker: Broker, manager: Manager) -> None:
@@ -323,6 +285,26 @@ def test_pages_of_scheduled_messages(broker: Broker, manager: Manager) -> None:
     rest = manager.query("message", queue="q", state="scheduled", after=first.map["next"])
     assert (len(first.rows), len(rest.rows)) == (2, 1)
     assert rest.map["next"] is None
+
+
+def test_a_page_of_scheduled_messages_goes_on_where_one_was_cancelled(
+    broker: Broker, manager: Manager
+) -> None:
+    send(broker, *[later(broker, 1000 + number) for number in range(4)])
+    first = manager.query("message", queue="q", state="scheduled", count=2)
+    last = first.rows[-1]["identity"]
+    manager.ask("CANCEL", "message", queue="q", identities=[last])
+    rest = manager.query("message", queue="q", state="scheduled", after=first.map["next"])
+    now_ms = int(broker.clock.wall_ms())
+    assert [int(str(row["deliver_at"])) - now_ms for row in rest.rows] == [1002, 1003]
+
+
+def test_a_page_of_scheduled_messages_begins_behind_a_place(
+    broker: Broker, manager: Manager
+) -> None:
+    send(broker, later(broker, 1000))
+    reply = manager.query("message", queue="q", state="scheduled", after="4")
+    assert (reply.status, "no `next` of a page before" in reply.description) == (400, True)
 
 
 def test_a_scheduled_message_is_deleted_by_its_name(broker: Broker, manager: Manager) -> None:

@@ -1,8 +1,11 @@
 """Messages that could not be moved to their dead-letter node, as an operator sees them."""
 
+import asyncio
+
 import pytest
 
 from broker.amqp.outcomes import Rejected
+from broker.management.management import Management
 from broker.routing.addresses.policy import REJECT, AddressPolicy
 from broker.routing.moves import RETRY_EVERY_MS
 from tests.support.broker import Broker
@@ -24,6 +27,7 @@ def broker() -> Broker:
     Those with even numbers were rejected, and could not be moved to a dead-letter node.
     """
     broker = Broker(patterns=[("q", NO_QUEUE)])
+    broker.container.service = Management(broker.container, None, asyncio.run)
     broker.fill(count=9)
     client = broker.session("rejecting")
     client.attach_receiver(credit=9)
@@ -70,6 +74,12 @@ def test_one_page_after_the_other(manager: Manager, count: int, state: dict[str,
             break
         after = {"after": reply.map["next"]}
     assert found == (HELD if state else ALL)
+
+
+def test_a_page_goes_on_where_a_message_was_deleted(manager: Manager) -> None:
+    first = manager.query("message", queue="q", state="held", count=2)
+    manager.ask("DELETE", "message", queue="q", identities=[HELD[1]])
+    assert listed(manager, state="held", after=first.map["next"]) == HELD[2:]
 
 
 def test_they_come_by_priority() -> None:

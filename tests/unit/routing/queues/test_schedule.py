@@ -306,7 +306,7 @@ def test_what_was_cancelled_is_not_kept() -> None:
         assert queue.cancel(stored_position(queue.state.scheduled()[0]), routing.batch)
     schedule = queue.state.schedule
     assert schedule is not None
-    assert len(schedule._by_wall._heap) < 100
+    assert len(schedule.by_wall._heap) < 100
 
 
 @pytest.mark.incompatible_with_mypyc
