@@ -143,8 +143,7 @@ class Backlog:
         paged = self.paged
         if paged is None or self._limit == FAR:
             return True
-        if self._index(self._limit) < paged.reserve():
-            paged.ask(0)  # ahead of need
+        paged.ask_ahead(self._index(self._limit))
         return self._head.count > 0 and self._head.number < self._limit
 
     def has(self, entry: QueueEntry) -> bool:
