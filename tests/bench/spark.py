@@ -82,6 +82,7 @@ def measure(options: argparse.Namespace) -> None:
     strangers = set(options.only or ()) - set(names)
     if strangers:
         raise BenchError(f"no row {', '.join(sorted(strangers))}; there are {', '.join(names)}")
+    chosen = [row for row in ROWS if options.only is None or row.name in options.only]
     facts = machine.description()
     with tempfile.TemporaryDirectory(prefix="bench-spark-", dir=disk_folder()) as name:
         site = Site(Path(name), options.rows, options.executors)
@@ -89,15 +90,17 @@ def measure(options: argparse.Namespace) -> None:
         figures = []
         try:
             begun = time.perf_counter()
-            site.messages()
+            if any(row.is_of_spark for row in chosen):
+                site.messages()
             site.events()
-            say(f"stores filled in {time.perf_counter() - begun:.1f} s; starting Spark")
-            _ = site.spark
-            for row in ROWS:
-                if options.only is None or row.name in options.only:
-                    say(f"{row.name}: {row.title}")
-                    figures.append(row.figure(run))
-                    say(line(figures[-1]))
+            say(f"stores filled in {time.perf_counter() - begun:.1f} s")
+            if any(row.is_of_spark for row in chosen):
+                say("starting Spark")
+                _ = site.spark
+            for row in chosen:
+                say(f"{row.name}: {row.title}")
+                figures.append(row.figure(run))
+                say(line(figures[-1]))
         finally:
             site.close()
     facts["speed after"] = machine.speed()

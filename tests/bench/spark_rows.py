@@ -22,8 +22,9 @@ from pyspark_amqp.engines.spark_engine import SparkEngine
 from pyspark_amqp.jobs.archiving import Archiving
 from pyspark_amqp.jobs.auditing import Auditing
 from pyspark_amqp.jobs.layout import EVENTS, MESSAGES
+from tests.bench import local_rows
 from tests.bench.spark_site import BODY, QUEUE, Site
-from tests.bench.spark_table import LOOP, NO_AIM, Aim, Figure
+from tests.bench.spark_table import LOOP, NO_AIM, Aim, Figure, Measured
 from tests.interop.broker_process import BrokerProcess
 from tests.spark.leasing import entity
 
@@ -39,15 +40,6 @@ LOOP_ROWS_MAX: Final = 200_000
 """Maximum number of rows for the plain loop: more take minutes, at the same rate."""
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The number of rows that were processed, and how long that took."""
-
-    rows: int
-    seconds: float
-    batch_seconds: float | None = None
 
 
 class Late(Exception):  # noqa: N818 - the row is only slow
@@ -323,7 +315,10 @@ def _audit(run: Run) -> Measured:
 
 @dataclass(frozen=True)
 class Row:
-    """A row: its name and title, its work, and its aim."""
+    """A row: its name and title, its work, and its aim.
+
+    A row that `is_of_spark` needs Spark, started before.
+    """
 
     name: str
     title: str
@@ -331,6 +326,7 @@ class Row:
     aim: Aim = NO_AIM
     most: int | None = None
     is_of_messages: bool = False
+    is_of_spark: bool = True
 
     def figure(self, run: Run) -> Figure:
         """Run the work and return its figure; an error is reported in the figure."""
@@ -342,7 +338,7 @@ class Row:
         wanted = min(run.site.rows, self.most or run.site.rows)
         problem = "" if done.rows >= wanted else f"only {done.rows:,} of {wanted:,} rows came"
         told = (self.name, self.title, done.rows, done.seconds, done.batch_seconds)
-        return Figure(*told, problem, self.aim, self.is_of_messages)
+        return Figure(*told, problem, self.aim, self.is_of_messages, done.cpu_seconds)
 
 
 FAST: Final = Aim(per_second=50_000, times_loop=8)
@@ -370,6 +366,18 @@ def _reads(
     )
 
 
+def _local(
+    name: str,
+    title: str,
+    work: Callable[[Run], Measured],
+    *,
+    aim: Aim = NO_AIM,
+    most: int | None = None,
+) -> Row:
+    """Return a row of a job on DuckDB, which is a command of its own."""
+    return Row(name, f"{title}, DuckDB", work, aim, most, is_of_spark=False)
+
+
 ROWS: Final = (
     Row(
         LOOP,
@@ -393,4 +401,20 @@ ROWS: Final = (
     Row("archive", "archive of messages, HTTP, Parquet", _archive),
     Row("archive-events", "archive of the event log, HTTP, Parquet", _archive_events),
     Row("audit", "audit of that archive", _audit, Aim(seconds_a_million=10)),
+    _local(
+        "duckdb-archive-events",
+        "archive of the event log, HTTP, Parquet",
+        local_rows.archive_events,
+    ),
+    _local(
+        "duckdb-audit", "audit of that archive", local_rows.audit, aim=Aim(seconds_a_million=15)
+    ),
+    _local("duckdb-report", "report of that archive, with its audit", local_rows.report),
+    _local(
+        "duckdb-audit-few",
+        "audit of three rows",
+        local_rows.audit_few,
+        aim=Aim(seconds=3),
+        most=local_rows.FEW,
+    ),
 )

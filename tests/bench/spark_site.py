@@ -155,12 +155,16 @@ class Site:
             asyncio.run(_fill_messages(database, self.rows))
         return database
 
-    def events(self) -> Path:
-        """Return the file of the store with the event log, which is filled the first time."""
-        database = self.folder / "events" / "store.db"
+    def events(self, rows: int | None = None) -> Path:
+        """Return the file of the store with an event log, which is filled the first time.
+
+        It has as many rows as the site, if `rows` does not say how many.
+        """
+        count = self.rows if rows is None else rows
+        database = self.folder / f"events-{count}" / "store.db"
         if not database.exists():
             database.parent.mkdir()
-            asyncio.run(_fill_events(database, self.rows))
+            asyncio.run(_fill_events(database, count))
         return database
 
     @property

@@ -12,11 +12,16 @@ NOTHING: Final = "-"
 
 @dataclass(frozen=True)
 class Aim:
-    """The goal of a row: rows/s, a multiple of the plain loop's rate, or seconds per 10⁶ rows."""
+    """The goal of a row.
+
+    It is a number of rows/s, a multiple of the plain loop's rate, or seconds: for each 10⁶ rows, or
+    for all of the row.
+    """
 
     per_second: float | None = None
     times_loop: float | None = None
     seconds_a_million: float | None = None
+    seconds: float | None = None
 
     def texts(self) -> list[str]:
         """Return each goal in words."""
@@ -27,6 +32,8 @@ class Aim:
             told.append(f"≥ {self.times_loop:g} x the loop")
         if self.seconds_a_million is not None:
             told.append(f"≤ {self.seconds_a_million:g} s for 10⁶")
+        if self.seconds is not None:
+            told.append(f"≤ {self.seconds:g} s")
         return told
 
     def reached(self, figure: "Figure", loop: "Figure | None") -> bool | None:
@@ -46,6 +53,8 @@ class Aim:
         if self.seconds_a_million is not None:
             scaled = figure.seconds * A_MILLION / figure.rows if figure.rows else 0.0
             judged.append(scaled <= self.seconds_a_million if figure.rows >= A_MILLION else None)
+        if self.seconds is not None:
+            judged.append(figure.seconds <= self.seconds)
         if False in judged:
             return False
         return True if judged and None not in judged else None
@@ -56,12 +65,25 @@ NO_AIM: Final = Aim()
 
 
 @dataclass(frozen=True)
+class Measured:
+    """The number of rows that were processed, and how long that took.
+
+    `cpu_seconds` is the processor time of a row that is a command of its own.
+    """
+
+    rows: int
+    seconds: float
+    batch_seconds: float | None = None
+    cpu_seconds: float | None = None
+
+
+@dataclass(frozen=True)
 class Figure:
     """The result of one row.
 
     `seconds` is all of its time, as a user waits for it; `batch_seconds` the time that a stream
     spent in its batches, without its start and its end. `is_of_messages` if it reads messages, as
-    the plain loop does.
+    the plain loop does. `cpu_seconds` is the processor time of a row that is a command of its own.
     """
 
     row: str
@@ -72,6 +94,7 @@ class Figure:
     problem: str = ""
     aim: Aim = NO_AIM
     is_of_messages: bool = True
+    cpu_seconds: float | None = None
 
     @property
     def per_second(self) -> float:
@@ -103,6 +126,8 @@ def line(figure: Figure) -> str:
     if figure.problem:
         return f"{figure.row}: !! {figure.problem}"
     told = f"{figure.row}: {figure.rows:,} rows in {figure.seconds:.2f} s, "
+    if figure.cpu_seconds is not None:
+        told += f"{figure.cpu_seconds:.2f} s of processor time, "
     told += f"{rounded(figure.per_second)} rows/s"
     inside = figure.batch_per_second
     return told if inside is None else f"{told} ({rounded(inside)} in its batches)"
@@ -111,7 +136,18 @@ def line(figure: Figure) -> str:
 def table(figures: Sequence[Figure]) -> str:
     """Return a Markdown table with a row for each figure."""
     loop = next((each for each in figures if each.row == LOOP), None)
-    head = ["row", "what", "rows", "s", "rows/s", "in its batches", "x loop", "aim", "reached"]
+    head = [
+        "row",
+        "what",
+        "rows",
+        "s",
+        "CPU s",
+        "rows/s",
+        "in its batches",
+        "x loop",
+        "aim",
+        "reached",
+    ]
     lines = [head, ["---"] * len(head), *(_cells(each, loop) for each in figures)]
     return "\n".join("| " + " | ".join(each) + " |" for each in lines)
 
@@ -126,6 +162,7 @@ def _cells(figure: Figure, loop: Figure | None) -> list[str]:
         figure.title + (f" !! {figure.problem}" if figure.problem else ""),
         f"{figure.rows:,}",
         f"{figure.seconds:.2f}",
+        NOTHING if figure.cpu_seconds is None else f"{figure.cpu_seconds:.2f}",
         rounded(figure.per_second) if is_good else NOTHING,
         rounded(inside) if is_good and inside is not None else NOTHING,
         f"{times:.1f}" if is_good and times is not None else NOTHING,

@@ -23,6 +23,8 @@ def figure(rows: int, seconds: float, *, problem: str = "", aim: Aim | None = No
         pytest.param(Aim(seconds_a_million=10), 2_000_000, 20.0, True, id="two in twice that"),
         pytest.param(Aim(seconds_a_million=10), 1_000_000, 10.1, False, id="a million too late"),
         pytest.param(Aim(seconds_a_million=10), 20_000, 1.0, None, id="too few rows to say"),
+        pytest.param(Aim(seconds=3), 3, 3.0, True, id="few rows in time"),
+        pytest.param(Aim(seconds=3), 3, 3.01, False, id="few rows too late"),
         pytest.param(Aim(), 1, 1.0, None, id="no aim"),
     ],
 )
@@ -43,7 +45,7 @@ def test_without_a_loop_nothing_is_compared_with_it() -> None:
 
 def test_what_reads_no_messages_is_not_compared_with_the_loop() -> None:
     events = Figure("events-http", "x", 1_000_000, 1.0, is_of_messages=False)
-    assert "| 1,000,000 | 1.00 | 1,000,000 | - | - | - | - |" in table([events, LOOP_FIGURE])
+    assert "| 1,000,000 | 1.00 | - | 1,000,000 | - | - | - | - |" in table([events, LOOP_FIGURE])
 
 
 def test_what_went_wrong_reaches_no_aim() -> None:
@@ -61,6 +63,12 @@ def test_a_stream_has_a_rate_without_its_start() -> None:
     )
 
 
+def test_a_command_has_its_processor_time() -> None:
+    command = Figure("duckdb-audit", "x", 3, 2.0, is_of_messages=False, cpu_seconds=1.5)
+    assert line(command) == "duckdb-audit: 3 rows in 2.00 s, 1.50 s of processor time, 2 rows/s"
+    assert "| 3 | 2.00 | 1.50 | 2 | - | - | - | - |" in table([command])
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [(9_999.4, "9,999"), (12_345.0, "12,300"), (123_456.0, "123,000"), (0.0, "0")],
@@ -73,7 +81,7 @@ def test_the_table_compares_with_the_loop() -> None:
     aim = Aim(per_second=50_000, times_loop=8)
     told = table([figure(1_000_000, 12.5, aim=aim), LOOP_FIGURE]).splitlines()
     assert told[2] == (
-        "| `lease-http` | x | 1,000,000 | 12.50 | 80,000 | - | 8.0 |"
+        "| `lease-http` | x | 1,000,000 | 12.50 | - | 80,000 | - | 8.0 |"
         " ≥ 50,000 rows/s, ≥ 8 x the loop | yes |"
     )
     assert told[3].endswith("| 1.0 | - | - |")
