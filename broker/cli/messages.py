@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from broker.cli.client_tls import Ca, Cert, Key, chosen_tls
 from broker.cli.ending import EXIT_USAGE, errors_told, fail
@@ -19,6 +17,7 @@ from broker.cli.shard_option import ShardAsUrl
 
 if TYPE_CHECKING:
     from proton import Message
+    from rich.progress import Progress
 
 ANSWER_TIMEOUT_S: Final = 10.0
 
@@ -225,6 +224,9 @@ def _progress(text: str, total: int | None, *, wanted: bool = True) -> Iterator[
     if not (wanted and sys.stderr.isatty()):
         yield _Bar(None, total, text)
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(
         *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True

@@ -1,4 +1,7 @@
-"""Records on standard output: a table for people, lines for programs, JSON if requested."""
+"""Records on standard output: a table for people, lines for programs, JSON if requested.
+
+rich is imported only for a terminal: it takes a sixth of the time in which a command starts.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.progress import Progress
+    from rich.table import Table
 
 Record = Mapping[str, object]
 
@@ -24,6 +27,8 @@ def print_records(records: Iterable[Record], columns: Sequence[str], *, as_json:
         for record in records:
             print(json_of(record))
     elif sys.stdout.isatty():
+        from rich.console import Console
+
         Console().print(table(records, columns))
     else:
         print("\t".join(columns))
@@ -42,6 +47,9 @@ def print_as_they_come(records: Iterable[Record], columns: Sequence[str], *, as_
 
 def table(records: Iterable[Record], columns: Sequence[str], *, title: str | None = None) -> Table:
     """Return a table for a terminal: a row for each record."""
+    from rich.table import Table
+    from rich.text import Text
+
     rows = Table(*[column.replace("_", " ") for column in columns], title=title)
     for record in records:
         rows.add_row(*[Text(shown(record[column])) for column in columns])
@@ -87,6 +95,9 @@ def progress(text: str, total: int | None) -> Iterator[Bar]:
     if not sys.stderr.isatty():
         yield Bar(None, total, text)
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(
         *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True

@@ -23,8 +23,8 @@ TYPED = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "names"), TYPED)
-def test_a_command_imports_no_other(arguments: list[str], names: list[str]) -> None:
+def imported_by(arguments: list[str]) -> set[str]:
+    """Return the modules that a command has imported at its end, without a terminal."""
     program = f"""
 import atexit, sys
 from broker.cli.application import application
@@ -38,5 +38,16 @@ application({arguments!r}, prog_name="jms-broker")
         text=True,
         check=False,
     )
-    imported = set(done.stderr.splitlines()) & set(MODULES.values())
+    return set(done.stderr.splitlines())
+
+
+@pytest.mark.parametrize(("arguments", "names"), TYPED)
+def test_a_command_imports_no_other(arguments: list[str], names: list[str]) -> None:
+    imported = imported_by(arguments) & set(MODULES.values())
     assert imported - BY_ALL == {MODULES[name] for name in names} - BY_ALL
+
+
+def test_a_command_without_a_terminal_does_without_rich() -> None:
+    imported = imported_by(["node", "list", "--url", "amqp://127.0.0.1:1"])
+    assert "broker.cli.printing" in imported
+    assert not {each for each in imported if each.partition(".")[0] == "rich"}
