@@ -65,3 +65,11 @@ CLASSES: Final[dict[int, type[BrokerError]]] = {
 def error_of(status: int, text: str) -> BrokerError:
     """Return the error for a response with `status`."""
     return CLASSES.get(status, BrokerError)(text)
+
+
+class SelectorError(ValueError):
+    """An error because a text is no selector; it says why, and at which character."""
+
+
+class ReplayError(Exception):
+    """An error because a replay cannot begin, or broke off; the text says why."""

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from pyspark_amqp.engines.engine import Record, Table
+from pyspark_amqp.errors import ReplayError
 from pyspark_amqp.jobs.audit import at_addresses
 from pyspark_amqp.jobs.statements import query
 from pyspark_amqp.sink.encoding import RAW_COLUMNS
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
 STAGED_MESSAGES_MAX: Final = 1_000_000
 STAGED_BYTES_MAX: Final = 512 * 1024 * 1024
 """Maximum messages and bytes that the broker takes as one batch."""
-
-
-class ReplayError(Exception):
-    """An error because a replay cannot begin, or broke off; the text says why."""
 
 
 @dataclass(frozen=True)

@@ -171,8 +171,7 @@ def engine_for(
 
     Within a `chain` the engine is that of the job before, and stays.
     """
-    from pyspark_amqp.jobs.replay import ReplayError
-    from pyspark_amqp.jobs.selector import SelectorError
+    from pyspark_amqp.errors import ReplayError, SelectorError
 
     starting = _duckdb() if name is EngineName.DUCKDB else _spark(progress, job, settings)
     with ExitStack() as own:

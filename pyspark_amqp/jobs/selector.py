@@ -20,6 +20,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from broker.jms.identifiers import RESERVED, first_wrong
 from pyspark_amqp.engines.engine import PLAIN, literal
+from pyspark_amqp.errors import SelectorError
 
 GRAMMAR: Final = "routing/selector/grammar.lark"
 """The broker's own grammar, read as data: no code of `broker.routing` is needed here."""
@@ -27,10 +28,6 @@ GRAMMAR: Final = "routing/selector/grammar.lark"
 LONG_MAX: Final = 2**63 - 1
 
 KEYWORDS: Final = {word: word if word in ("TRUE", "FALSE") else f"_{word}" for word in RESERVED}
-
-
-class SelectorError(ValueError):
-    """An error because a text is no selector; it says why, and at which character."""
 
 
 def fail(text: str, at: int) -> NoReturn:

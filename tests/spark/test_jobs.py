@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 
 from pyspark_amqp.engines.engine import Engine
 from pyspark_amqp.engines.spark_engine import SparkEngine
+from pyspark_amqp.errors import ReplayError
 from pyspark_amqp.jobs.archiving import Archiving
 from pyspark_amqp.jobs.auditing import Auditing, lines_of, notes_of, table_of
 from pyspark_amqp.jobs.findings import CHECKS, LOSS
 from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, Archive
-from pyspark_amqp.jobs.replay import ReplayError
 from pyspark_amqp.jobs.replaying import Replaying
 from pyspark_amqp.jobs.report import gather
 from pyspark_amqp.jobs.report_page import write

@@ -14,7 +14,8 @@ from broker.message import read_message
 from broker.routing.errors import InvalidSelector
 from broker.routing.selector import parse_selector
 from pyspark_amqp.engines.engine import Engine
-from pyspark_amqp.jobs.selector import SelectorError, condition
+from pyspark_amqp.errors import SelectorError
+from pyspark_amqp.jobs.selector import condition
 from pyspark_amqp.jobs.statements import query
 from pyspark_amqp.rows.columns import MESSAGE_COLUMNS
 from pyspark_amqp.rows.decoding import RowMaker, told_of

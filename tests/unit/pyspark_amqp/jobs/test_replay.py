@@ -8,11 +8,11 @@ from typing import Final
 import pytest
 
 from broker.routing.batches.staging_area import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX
+from pyspark_amqp.errors import ReplayError
 from pyspark_amqp.jobs.replay import (
     STAGED_BYTES_MAX,
     STAGED_MESSAGES_MAX,
     Plan,
-    ReplayError,
     paced,
     slices,
 )
