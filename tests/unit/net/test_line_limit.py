@@ -7,7 +7,7 @@ import pytest
 
 from broker.links.peer import Peer
 from broker.log_lines import configure_logging
-from broker.net.line_limit import FURTHER_SOURCES, LINES_PER_S, LineLimit
+from broker.net.line_limit import FURTHER_SOURCES, LINES_PER_S, SOURCES_MAX, LineLimit
 from broker.net.log import Log
 from broker.routing.timer_queue import TimerQueue
 from tests.support.broker import Broker, Client, entrance
@@ -101,3 +101,11 @@ def test_lines_below_the_level_of_the_log_do_not_count() -> None:
     watcher.refused(client.peer, "seen")
     (line,) = stream.getvalue().splitlines()
     assert json.loads(line)["reason"] == "seen"
+
+
+def test_a_flood_from_addresses_of_its_own_each_writes_few_lines() -> None:
+    counted = Counted(sources_max=SOURCES_MAX)
+    hosts = [f"127.1.{number // 250}.{number % 250}" for number in range(1000)]
+    assert sum(counted.written(host, 1) for host in hosts) == SOURCES_MAX + LINES_PER_S
+    counted.timers.tick(SECOND + 1000)
+    assert counted.told == [(FURTHER_SOURCES, 1000 - SOURCES_MAX - LINES_PER_S)]
