@@ -27,6 +27,12 @@ OpenSSL keeps up to 20,480 of TLS 1.2, at 12 KiB each with a client certificate,
 turn its cache off.
 """
 
+TICKETS: Final = 1
+"""Tickets with which a client of TLS 1.3 may resume its session (RFC 8446 4.6.1).
+
+OpenSSL would send two. Each costs as much as the signature of a certificate on the curve P-256.
+"""
+
 VERIFY_MODES: Final[Mapping[ClientCertificates, ssl.VerifyMode]] = {
     "no": ssl.CERT_NONE,
     "ask": ssl.CERT_OPTIONAL,
@@ -220,7 +226,9 @@ def _apply_rules(context: ssl.SSLContext, settings: TlsSettings) -> None:
     context.minimum_version = VERSIONS[settings.minimum]
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
     context.verify_mode = VERIFY_MODES[settings.client_certificates]
-    if settings.client_certificates != "no":
+    if settings.client_certificates == "no":
+        context.num_tickets = TICKETS
+    else:
         # a ticket would outlive the authority that its client was verified by
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0

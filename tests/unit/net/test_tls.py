@@ -326,6 +326,17 @@ def test_listeners_that_ask_for_certificates_issue_no_tickets(files: Files) -> N
         assert session.has_ticket is expected
 
 
+def test_one_ticket_lets_a_client_resume_again_and_again(files: Files) -> None:
+    contexts = TlsContexts(files.settings())
+    client = files.authority.client(version=TLS_1_3)
+    assert contexts.front().num_tickets == 1
+    session = MemoryHandshake(contexts.front(), client).client.session
+    for _ in range(3):
+        resumed = MemoryHandshake(contexts.front(), client, session=session)
+        assert resumed.server.session_reused
+        session = resumed.client.session
+
+
 def test_cached_sessions_are_limited(files: Files) -> None:
     contexts = TlsContexts(files.asking())
     client = files.authority.client(files.authority.issue("shop@example.org"), version=TLS_1_2)
