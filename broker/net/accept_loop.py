@@ -1,4 +1,4 @@
-"""Accepts the connections of one listening address, a few in each turn of the event loop."""
+"""Accepts the connections of one listening address, one in each turn of the event loop."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from collections.abc import Callable
 from typing import Final
 
 from broker.net.listening import listening_sockets
-
-ACCEPT_BATCH: Final = 16
-"""Maximum connections accepted in one turn of the loop, so that open ones are served between."""
 
 ACCEPT_RETRY_S: Final = 1.0
 """Seconds without accepting after the process has run out of descriptors or memory."""
@@ -50,19 +47,17 @@ class AcceptLoop:
             loop.add_reader(listening, self._accept, listening)
 
     def _accept(self, listening: socket.socket) -> None:
-        for _ in range(ACCEPT_BATCH):
-            try:
-                accepted, address = listening.accept()
-            except (BlockingIOError, InterruptedError):
-                return
-            except ConnectionAbortedError:
-                continue
-            except OSError as error:
-                # out of descriptors or memory: the kernel keeps the connection until later
-                self._pause(error)
-                return
-            accepted.setblocking(False)
-            self._on_accept(accepted, address[0])
+        """Accept one connection: open ones are served before the loop calls this for the next."""
+        try:
+            accepted, address = listening.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return  # the client has gone already
+        except OSError as error:
+            # out of descriptors or memory: the kernel keeps the connection until later
+            self._pause(error)
+            return
+        accepted.setblocking(False)
+        self._on_accept(accepted, address[0])
 
     def _pause(self, error: OSError) -> None:
         loop = asyncio.get_running_loop()

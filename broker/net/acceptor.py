@@ -121,8 +121,9 @@ class Acceptor:
             self._cut(pending, FailureReason.NOT_TLS if first else FailureReason.CLOSED)
             return
         self._gate.mark_readable(pending)
-        self._set_deadline(pending)
         self._begin()
+        if pending.task is None:  # it waits for its turn
+            self._set_deadline(pending)
 
     def _set_deadline(self, pending: _Pending) -> None:
         """Give a connection the time of its next stage, in place of what is left of the last."""

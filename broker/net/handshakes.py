@@ -174,15 +174,20 @@ class _Ranks(Generic[T]):
 
     def __init__(self, most: int) -> None:
         self._at: Final[list[dict[_Source[T], None]]] = [{} for _ in range(most + 1)]
+        self._sources = 0
 
     def move(self, source: _Source[T], old: int | None, new: int | None) -> None:
         if old is not None:
             del self._at[old][source]
+            self._sources -= 1
         if new is not None:
             self._at[new][source] = None
+            self._sources += 1
 
     def least(self, below: int) -> tuple[int, _Source[T]] | None:
         """Return the least number that is `below`, and the source that has it longest."""
+        if not self._sources:  # as mostly where nobody waits: spares the search
+            return None
         for number in range(below):
             if self._at[number]:
                 return number, next(iter(self._at[number]))

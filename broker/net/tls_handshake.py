@@ -43,10 +43,7 @@ async def handshake(
     loop = asyncio.get_running_loop()
     has_answered = is_done = False
     while not is_done:
-        data = await loop.sock_recv(accepted, READ_MAX)
-        if not data:
-            raise ConnectionResetError("the client closed the connection")
-        incoming.write(data)
+        incoming.write(await _received(accepted))
         try:
             # behind the answer little is left to compute, unless the client shows a certificate
             if has_answered and context.verify_mode == ssl.CERT_NONE:
@@ -60,6 +57,20 @@ async def handshake(
             has_answered = True
             await loop.sock_sendall(accepted, outgoing.read())
     return TlsState(tls, incoming, outgoing)
+
+
+async def _received(accepted: socket.socket) -> bytes:
+    """Return what the client has sent, once there is something. Raise OSError at its end.
+
+    The begin of a handshake is there already; the event loop's own function would wait for it.
+    """
+    try:
+        data = accepted.recv(READ_MAX)
+    except (BlockingIOError, InterruptedError):
+        data = await asyncio.get_running_loop().sock_recv(accepted, READ_MAX)
+    if not data:
+        raise ConnectionResetError("the client closed the connection")
+    return data
 
 
 def _continue(tls: ssl.SSLObject) -> bool:

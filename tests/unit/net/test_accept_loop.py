@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from broker.net import accept_loop
-from broker.net.accept_loop import ACCEPT_BATCH, AcceptLoop
+from broker.net.accept_loop import AcceptLoop
 from tests.support.loops import on_both_loops
 from tests.support.tls_listening import until
 
@@ -18,7 +18,7 @@ async def test_connections_are_handed_over_until_it_is_closed() -> None:
     got: list[tuple[socket.socket, str]] = []
     loop = AcceptLoop(lambda accepted, host: got.append((accepted, host)))
     port = await loop.listen("127.0.0.1", 0, backlog=100)
-    clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(2 * ACCEPT_BATCH)]
+    clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(32)]
     await until(lambda: len(got) == len(clients))
     assert {host for _, host in got} == {"127.0.0.1"}
     assert not any(accepted.getblocking() for accepted, _ in got)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from broker.net.accept_loop import ACCEPT_BATCH
 from broker.net.handshake_failures import FailureReason
 from broker.net.handshakes import HandshakeLimits
 from broker.tls_settings import TlsSettings
@@ -112,11 +111,11 @@ async def test_at_the_limit_of_all_the_greatest_source_loses_its_oldest(
 
 
 @on_both_loops
-async def test_more_connections_than_one_turn_accepts(
+async def test_connections_that_come_at_once_are_all_accepted(
     settings: TlsSettings, authority: Authority
 ) -> None:
     async with listening(settings) as here:
-        count = ACCEPT_BATCH + 10
+        count = 26
         clients = [here.connect_raw(f"127.0.0.{2 + at // 40}") for at in range(count)]
         await until(lambda: here.acceptor.pending() == count)
         assert await here.echoed(authority.client()) == b"hello"
