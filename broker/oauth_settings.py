@@ -29,6 +29,8 @@ whose secret the broker would share."""
 TOKEN_BYTES_MAX: Final = 16 * 1024
 """Maximum bytes of a token."""
 
+SCOPE_PREFIX_MAX: Final = 255
+
 Claim = Annotated[str, Field(min_length=1, max_length=255)]
 
 
@@ -55,6 +57,16 @@ def _check_url(value: str) -> None:
         raise ValueError("Input should be an https URL in ASCII, without spaces")
 
 
+def _scope_prefix(value: str) -> str:
+    """Raise ValueError unless `value` is empty, or may begin a scope (RFC 6749 3.3)."""
+    if len(value) > SCOPE_PREFIX_MAX or not all("!" <= each <= "~" for each in value):
+        raise ValueError(
+            f"Input should be at most {SCOPE_PREFIX_MAX} printable characters of ASCII, without"
+            " spaces; or empty, if scopes give no rights"
+        )
+    return value
+
+
 class OauthSettings(BaseModel):
     """The table `oauth`. Claims are members of a token, by their names."""
 
@@ -70,6 +82,7 @@ class OauthSettings(BaseModel):
         "sub",
     )
     roles_claim: Claim = "roles"
+    scope_prefix: Annotated[str, AfterValidator(_scope_prefix)] = "jms-broker"
     leeway_s: Annotated[Number, Field(ge=0, le=300)] = 30
     expired: Literal["forced", "kept"] = "forced"
 

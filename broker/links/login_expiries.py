@@ -54,12 +54,12 @@ class LoginExpiries(TimerCallback):
         self._arm()
 
     def renewed(self, peer: Peer, identity: Identity) -> None:
-        """Give `peer` a renewed login of the same user, and judge its links if roles changed."""
-        had = peer.identity.roles
+        """Give `peer` a renewed login of the same user, and judge its links if rights changed."""
+        had = peer.identity
         peer.identity = identity
         self._container.stats.logins_renewed += 1
         self.watch(peer)
-        if identity.roles != had:
+        if (identity.roles, identity.scopes) != (had.roles, had.scopes):
             self._container.rights_review.begin_for(peer)
 
     def forget(self, peer: Peer) -> None:

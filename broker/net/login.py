@@ -196,13 +196,15 @@ class Login(Authenticator):
     def identity_by_token(self, claims: TokenClaims, mechanism: str) -> Identity | None:
         """Return the identity of a token's user; None if the users file does not let it in.
 
-        The roles are those of the token, or of the users file if that has the user.
+        The roles are those of the token, or of the users file if that has the user. Scopes of such
+        a user are left out: the operator decides on its rights.
         """
-        user, roles, version = claims.user, claims.roles, 0
+        user, roles, scopes, version = claims.user, claims.roles, claims.scopes, 0
         if self.users.is_known(user):
             if not self.users.takes_token(user, mechanism):
                 return None
             roles, version = self.users.roles_of(user), self.users.version_of(user) or 0
+            scopes = ()
         return Identity(
             user,
             roles=roles,
@@ -211,6 +213,7 @@ class Login(Authenticator):
             valid_until_ms=claims.valid_until_ms,
             issuer=claims.issuer,
             subject=claims.subject,
+            scopes=scopes,
         )
 
     def asks_package(self, user: str) -> bool:

@@ -31,6 +31,9 @@ FETCH_PAUSE_S: Final = 30.0
 WAITING_MAX: Final = 200
 """Maximum tokens that wait for a fetch, of at most 16 KiB each."""
 
+PROBLEMS_MAX: Final = 100
+"""Maximum scopes without a meaning of which the operator is told; each once."""
+
 Notice: TypeAlias = Callable[[str], None]
 
 
@@ -77,6 +80,7 @@ class TokenLogins:
         self._is_fetching = False
         self._forgets = False
         self._problem = ""
+        self._problems: Final[set[str]] = set()
 
     def start(self) -> None:
         """Fetch the keys for the first time, and regularly from now on."""
@@ -128,9 +132,18 @@ class TokenLogins:
     def _verdict(self, token: str) -> TokenVerdict:
         now_ms, wall_ms = int(self._clock.now_ms()), int(self._clock.wall_ms())
         try:
-            return self._verifier.verify(token, self._keys, now_ms=now_ms, wall_ms=wall_ms)
+            claims = self._verifier.verify(token, self._keys, now_ms=now_ms, wall_ms=wall_ms)
         except TokenRefused as refusal:
             return refusal
+        for problem in claims.problems:
+            self._tell_of_scope(problem, claims.user)
+        return claims
+
+    def _tell_of_scope(self, problem: str, user: str) -> None:
+        """Tell the operator once that a scope gives no right, and why."""
+        if problem not in self._problems and len(self._problems) < PROBLEMS_MAX:
+            self._problems.add(problem)
+            self._notice(f"a scope in a token of {user!r} gives no right: {problem}")
 
     # -- keys
 

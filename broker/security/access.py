@@ -48,6 +48,7 @@ from broker.security.rules import (
     Rule,
     RuleError,
 )
+from broker.security.scopes import ScopeRules, rules_of_scopes
 from broker.security.variables import RuleEntry
 from broker.security.wildcards import (
     REFUSED_AS_UNDECIDED,
@@ -80,7 +81,8 @@ VERSIONS: Final = count(1)
 class AccessRequest:
     """One request for a right: by whom, for what, and how the client is connected.
 
-    `principals` are the values of `who` that match the user.
+    `principals` are the values of `who` that match the user; `scopes` are the allow rules that its
+    token has brought, None without any.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class AccessRequest:
         user: str,
         client_id: str,
         entrance: Entrance,
+        scopes: ScopeRules | None = None,
     ) -> None:
         self.principals: Final = principals
         self.verb: Final = verb
@@ -99,6 +102,7 @@ class AccessRequest:
         self.user: Final = user
         self.client_id: Final = client_id
         self.entrance: Final = entrance
+        self.scopes: Final = scopes
 
     def is_usable(self, entry: RuleEntry) -> bool:
         """Return whether an entry of an allow rule has the verb, and its conditions hold."""
@@ -208,6 +212,7 @@ class AccessRules:
             user=identity.user,
             client_id=client_id,
             entrance=entrance,
+            scopes=_scopes_of(identity),
         )
         return self.judge(request)[0]
 
@@ -258,6 +263,7 @@ class AccessRules:
             user=request.user,
             client_id=request.client_id,
             entrance=request.entrance,
+            scopes=request.scopes,
         )
 
     def _judge_each(self, request: AccessRequest) -> Decision:
@@ -324,6 +330,8 @@ class AccessRules:
             index = self._words.get((effect, who, kind))
             if index is not None:
                 found += index.for_values(request.user, request.client_id)
+        if request.scopes is not None and effect == ALLOW:
+            found += request.scopes.of_words(kind, request.user, request.client_id)
         return found
 
     def _indexes_of_globs(self, effect: str, request: AccessRequest) -> list[GlobIndex]:
@@ -333,6 +341,8 @@ class AccessRules:
             index = self._globs.get((effect, who, kind))
             if index is not None:
                 found += index.for_values(request.user, request.client_id)
+        if request.scopes is not None and effect == ALLOW:
+            found += request.scopes.of_globs(kind, request.user, request.client_id)
         return found
 
     def principals(self, identity: Identity) -> list[str]:
@@ -378,6 +388,7 @@ class AccessRules:
             user=identity.user,
             client_id="",
             entrance=entrance,
+            scopes=_scopes_of(identity),
         )
         indexes: Sequence[WordIndex | GlobIndex] = (
             self._indexes_of_words(ALLOW, request)
@@ -413,6 +424,7 @@ class AccessRules:
             user=identity.user,
             client_id=client_id,
             entrance=entrance,
+            scopes=_scopes_of(identity),
         )
         return explanation_of(self, request)
 
@@ -431,6 +443,11 @@ class AccessRules:
         from broker.security.rules_check import problems_of
 
         return problems_of(self, known_roles=known_roles, users=users or {}, listeners=listeners)
+
+
+def _scopes_of(identity: Identity) -> ScopeRules | None:
+    """Return the rules of the scopes of a token, None for a login without any."""
+    return rules_of_scopes(identity.scopes) if identity.scopes else None
 
 
 def _needs_comparison(asked: AskedName) -> bool:

@@ -22,8 +22,9 @@ class Identity:
     `user` is empty for a client that has not logged in; `claimed_user` is the name that such a
     client gave itself, which is not verified. `mechanism` is the SASL mechanism, empty without
     SASL; `credential_version` is that of the password at the login. The login ends at
-    `valid_until_ms` of the wall clock, or never (FOREVER). A login by a token has its `issuer` and
-    `subject`, which are empty for others.
+    `valid_until_ms` of the wall clock, or never (FOREVER). A login by a token has its `issuer`,
+    `subject` and `scopes` (rights of this login alone, as `broker/security/scopes.py` reads them),
+    which are empty for others.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Identity:
         valid_until_ms: i64 = FOREVER,
         issuer: str = "",
         subject: str = "",
+        scopes: tuple[str, ...] = (),
     ) -> None:
         self.user: Final = user
         self.roles: Final = roles
@@ -46,6 +48,7 @@ class Identity:
         self.valid_until_ms: Final[i64] = valid_until_ms
         self.issuer: Final = issuer
         self.subject: Final = subject
+        self.scopes: Final = scopes
 
     def with_roles(self, roles: frozenset[str]) -> Identity:
         """Return the same login with other roles; this one if it has these."""
@@ -60,6 +63,7 @@ class Identity:
             valid_until_ms=self.valid_until_ms,
             issuer=self.issuer,
             subject=self.subject,
+            scopes=self.scopes,
         )
 
     def name(self) -> str:

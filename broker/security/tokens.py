@@ -21,7 +21,11 @@ from broker.oauth_settings import TOKEN_BYTES_MAX, OauthSettings
 from broker.security.access import OF_CERTIFICATE
 from broker.security.account import NAME_BYTES_MAX
 from broker.security.identity import FOREVER
+from broker.security.scopes import SCOPES_MAX, scopes_with, usable
 from broker.security.token_keys import KeyRing, TokenKey
+
+SCOPE_CLAIMS: Final = ("scope", "scp")
+"""The claims with scopes (RFC 8693 4.2; Entra ID and Okta have the other). The first counts."""
 
 KID_CHARS_MAX: Final = 256
 """Maximum characters of the id of a key."""
@@ -48,7 +52,8 @@ UNREADABLE: Final = (
 class TokenClaims:
     """The claims of a token that was found right. Its login ends at `valid_until_ms`, wall clock.
 
-    `valid_until_ms` is FOREVER if the settings keep connections whose token has expired.
+    `valid_until_ms` is FOREVER if the settings keep connections whose token has expired. `scopes`
+    are those of the broker, without the prefix; `problems` says why others of them are no rules.
     """
 
     issuer: str
@@ -56,6 +61,8 @@ class TokenClaims:
     user: str
     roles: frozenset[str]
     valid_until_ms: int
+    scopes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 class TokenRefused(Exception):  # noqa: N818 - as refusals are named in this project
@@ -138,12 +145,15 @@ class TokenVerifier:
         subject = claims.get("sub")
         if not isinstance(subject, str) or not subject:
             raise TokenRefused("the token has no subject (`sub`)")
+        scopes, problems = self._scopes(claims)
         return TokenClaims(
             issuer=settings.issuer,
             subject=subject,
             user=self._user(claims),
             roles=self._roles(claims),
             valid_until_ms=self._valid_until_ms(claims, wall_ms),
+            scopes=scopes,
+            problems=problems,
         )
 
     def _valid_until_ms(self, claims: Mapping[str, object], wall_ms: int) -> int:
@@ -171,13 +181,18 @@ class TokenVerifier:
 
     def _roles(self, claims: Mapping[str, object]) -> frozenset[str]:
         name = self._settings.roles_claim
-        value = _member(claims, name)
-        if value is None:
-            return frozenset()
-        listed = value.split() if isinstance(value, str) else value
-        if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
-            raise TokenRefused(f"claim {name} is no list of strings")
-        return frozenset(listed)
+        return frozenset(_texts(name, _member(claims, name)))
+
+    def _scopes(self, claims: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the scopes that are rules, and why others with the prefix are none."""
+        prefix = self._settings.scope_prefix
+        name = next((each for each in SCOPE_CLAIMS if claims.get(each) is not None), None)
+        if not prefix or name is None:
+            return (), ()
+        scopes = scopes_with(prefix, _texts(name, claims[name]))
+        if len(scopes) > SCOPES_MAX:
+            raise TokenRefused(f"claim {name} has more than {SCOPES_MAX} scopes of {prefix}")
+        return usable(scopes)
 
 
 def refusal_of_token_user(name: object) -> str | None:
@@ -243,6 +258,16 @@ def _time_ms(claims: Mapping[str, object], name: str) -> int | None:
     if not isinstance(value, int | float) or not is_number or not 0 <= value <= TIME_MAX_S:
         raise TokenRefused(f"claim {name} is no time")
     return int(value * 1000)
+
+
+def _texts(name: str, value: object) -> list[str]:
+    """Return the texts of a claim, a list or a text with spaces; TokenRefused if it is neither."""
+    if value is None:
+        return []
+    listed = value.split() if isinstance(value, str) else value
+    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+        raise TokenRefused(f"claim {name} is no list of strings")
+    return listed
 
 
 def _member(claims: Mapping[str, object], name: str) -> object:

@@ -20,6 +20,7 @@ def test_defaults() -> None:
     assert settings.algorithms == ALGORITHMS
     assert settings.user_claim == ("preferred_username", "sub")
     assert (settings.leeway_s, settings.expired) == (30, "forced")
+    assert settings.scope_prefix == "jms-broker"
 
 
 PLACES = [("https://login.example/keys", True), (URL, True), ("keys.json", False), ("/a/b", False)]
@@ -50,6 +51,8 @@ WRONG = [
     pytest.param({"algorithms": ["none"]}, "Input should be 'RS256'", id="none"),
     pytest.param({"algorithms": ["HS256"]}, "Input should be 'RS256'", id="HS256"),
     pytest.param({"algorithms": []}, "at least 1 item", id="no algorithm"),
+    pytest.param({"scope_prefix": "a b"}, "without spaces", id="a space in a prefix"),
+    pytest.param({"scope_prefix": "x" * 256}, "at most 255", id="a long prefix"),
     pytest.param({"user_claim": []}, "at least 1 item", id="no claim"),
     pytest.param({"leeway_s": 301}, "less than or equal to 300", id="a long leeway"),
     pytest.param({"leeway_s": True}, "should be a number", id="a flag as leeway"),

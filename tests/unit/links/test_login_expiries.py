@@ -27,7 +27,7 @@ class TokenUsers(Doorman):
     def current(self, identity: Identity) -> Identity | None:
         return identity if identity.issuer else self.login()
 
-    def login(self, *roles: str) -> Identity:
+    def login(self, *roles: str, scopes: tuple[str, ...] = ()) -> Identity:
         assert self.broker is not None
         until_ms = int(self.broker.clock.wall_ms()) + self.life_ms
         return Identity(
@@ -35,6 +35,7 @@ class TokenUsers(Doorman):
             roles=frozenset(roles or {"application"}),
             valid_until_ms=int(FOREVER) if self.life_ms < 0 else until_ms,
             issuer="i",
+            scopes=scopes,
         )
 
 
@@ -169,3 +170,19 @@ def test_a_link_that_the_renewed_login_has_no_right_for_is_detached(users: Token
     detach = sender.expect_detach(UNAUTHORIZED_ACCESS)
     assert isinstance(detach, Detach)
     other.expect_nothing()
+
+
+def test_a_link_ends_with_the_scope_that_gave_its_right(users: TokenUsers) -> None:
+    users.broker = broker = Broker(authenticator=users)
+    client = broker.connect()
+    may_send = ("connect:connection:*", "produce:queue:q")
+    broker.container.login_expiries.renewed(client.peer, users.login("none", scopes=may_send))
+    client.begin()
+    client.attach(attach_sender("q"))
+    client.bodies()
+    broker.container.login_expiries.renewed(
+        client.peer, users.login("none", scopes=("connect:connection:*", "produce:queue:other"))
+    )
+    broker.container.tick()
+    client.expect_detach(UNAUTHORIZED_ACCESS)
+    assert client.peer.is_live()

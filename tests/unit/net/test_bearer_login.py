@@ -251,6 +251,14 @@ async def test_a_local_user_has_the_roles_of_the_file(app: App, users: Users) ->
         assert only_peer(app).identity.roles == {"admin"}
 
 
+async def test_a_local_user_has_no_rights_by_scopes(app: App, users: Users) -> None:
+    let_in_by(users, OAUTHBEARER)
+    token = ISSUER.token(preferred_username="olga", scope="jms-broker.send:queue:a")
+    async with SocketClient(app.port) as client:
+        await logged_in(client, token)
+        assert only_peer(app).identity.scopes == ()
+
+
 async def logged_in(client: SocketClient, token: str) -> None:
     await begin(client, OAUTHBEARER, first_message(OAUTHBEARER, token))
     assert await outcome(client) == SASL_OK
@@ -338,6 +346,15 @@ RIGHTS = [
     pytest.param({"roles": ["other"]}, False, id="a role that no rule names"),
     pytest.param(
         {"roles": ["shop"], "preferred_username": "eve"}, False, id="a user that is denied"
+    ),
+    pytest.param(
+        {"roles": [], "scope": "openid jms-broker.connect:connection:*"}, True, id="a scope"
+    ),
+    pytest.param({"roles": [], "scope": "connect:connection:*"}, False, id="a scope of another"),
+    pytest.param(
+        {"scope": "jms-broker.connect:connection:*", "preferred_username": "eve"},
+        False,
+        id="a scope of a user that is denied",
     ),
 ]
 

@@ -12,6 +12,7 @@ import pytest
 from broker.net.key_source import KeySource
 from broker.net.token_logins import (
     FETCH_PAUSE_S,
+    PROBLEMS_MAX,
     REFRESH_S,
     RETRY_S,
     WAITING_MAX,
@@ -213,6 +214,16 @@ async def test_a_look_forgets_keys_that_are_not_published(bench: TestBench) -> N
     assert isinstance(await bench.verdict(), TokenClaims)
     bench.clock.advance(int(FETCH_PAUSE_S * 1000))
     assert isinstance(await bench.verdict(stolen), UnknownKey)
+
+
+async def test_the_operator_is_told_once_of_a_scope_that_is_no_rule(bench: TestBench) -> None:
+    for scope in ("jms-broker.snd:queue:a", "jms-broker.snd:queue:a", "openid"):
+        assert isinstance(await bench.verdict(bench.token(scope=scope)), TokenClaims)
+    (notice,) = bench.notices
+    assert notice.startswith("a scope in a token of 'ada' gives no right: snd:queue:a: can: 'snd'")
+    for number in range(PROBLEMS_MAX):
+        await bench.verdict(bench.token(scope=f"jms-broker.snd:queue:{number}"))
+    assert len(bench.notices) == PROBLEMS_MAX
 
 
 async def test_other_settings_judge_the_next_token(bench: TestBench) -> None:

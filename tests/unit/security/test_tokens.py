@@ -9,6 +9,7 @@ import pytest
 
 from broker.oauth_settings import ALGORITHMS, TOKEN_BYTES_MAX, OauthSettings
 from broker.security.identity import FOREVER
+from broker.security.scopes import SCOPES_MAX
 from broker.security.token_keys import KeyRing, read_keys
 from broker.security.tokens import TokenClaims, TokenRefused, TokenVerifier, UnknownKey
 from tests.support.tokens import (
@@ -83,6 +84,12 @@ CLAIMS = [
     pytest.param({"preferred_username": "cert:shop"}, "cert:", id="a user as if by certificate"),
     pytest.param({"roles": 7}, "roles is no list", id="a number as roles"),
     pytest.param({"roles": ["a", 7]}, "roles is no list", id="a number among roles"),
+    pytest.param({"scope": 7}, "scope is no list", id="a number as scope"),
+    pytest.param(
+        {"scope": [f"jms-broker.send:queue:q{n}" for n in range(SCOPES_MAX + 1)]},
+        "more than 64 scopes",
+        id="too many scopes",
+    ),
 ]
 
 
@@ -103,6 +110,47 @@ TAKEN = [
 @pytest.mark.parametrize("claims", TAKEN)
 def test_these_claims_are_taken(claims: dict[str, object], tmp_path: Path) -> None:
     assert verdict(token(**claims), folder=tmp_path).user == "ada"
+
+
+SCOPES = [
+    # claims, settings; the scopes of the broker
+    pytest.param({"scope": "openid jms-broker.send:queue:a"}, {}, ("send:queue:a",), id="a text"),
+    pytest.param({"scope": ["jms-broker.send:queue:a b"]}, {}, ("send:queue:a b",), id="a list"),
+    pytest.param({"scp": ["jms-broker.view:queue:a"]}, {}, ("view:queue:a",), id="the other claim"),
+    pytest.param(
+        {"scope": "", "scp": "jms-broker.send:queue:a"}, {}, (), id="the first claim counts"
+    ),
+    pytest.param({"scope": "jms-broker.send:queue:a"}, {"scope_prefix": ""}, (), id="switched off"),
+    pytest.param(
+        {"scope": "shop.send:queue:a jms-broker.send:queue:b"},
+        {"scope_prefix": "shop"},
+        ("send:queue:a",),
+        id="another prefix",
+    ),
+    pytest.param({"scope": "jms-brokers.send:queue:a"}, {}, (), id="almost the prefix"),
+    pytest.param(
+        {"scope": " ".join(f"x{n}" for n in range(SCOPES_MAX + 1))}, {}, (), id="scopes of others"
+    ),
+]
+
+
+@pytest.mark.parametrize(("claims", "settings", "scopes"), SCOPES)
+def test_scopes_of_the_broker(
+    claims: dict[str, object],
+    settings: dict[str, object],
+    scopes: tuple[str, ...],
+    tmp_path: Path,
+) -> None:
+    found = verdict(token(**claims), folder=tmp_path, **settings)
+    assert (found.scopes, found.problems) == (scopes, ())
+
+
+def test_a_scope_that_is_no_rule_gives_no_right(tmp_path: Path) -> None:
+    claimed = "jms-broker.snd:queue:a jms-broker.send:queue:b"
+    found = verdict(token(scope=claimed), folder=tmp_path)
+    assert found.scopes == ("send:queue:b",)
+    (problem,) = found.problems
+    assert problem.startswith("snd:queue:a: can: 'snd' is no verb")
 
 
 def none_algorithm() -> str:
