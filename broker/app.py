@@ -19,6 +19,7 @@ from broker.links.container import Container
 from broker.links.service import Service
 from broker.links.watcher import Watcher
 from broker.log_events import (
+    AUDIT_MISSING,
     DAMAGED_MESSAGES,
     KEYS_NOT_READ,
     SPANS_LOST,
@@ -61,7 +62,7 @@ from broker.restore import restore
 from broker.routing.credit.disk_guard import DiskGuard
 from broker.routing.entries.participants import QueueObserver
 from broker.routing.router import Router
-from broker.settings import ADOPT, Settings, SettingsError
+from broker.settings import ADOPT, POSTGRESQL, Settings, SettingsError
 from broker.stats import Stats
 from broker.stored_accounts import StoredAccounts
 from broker.stored_tokens import StoredTokens
@@ -215,9 +216,11 @@ class App:
     def _audited(self, clock: Clock) -> UserChanges | None:
         """Turn the audit on, if the settings say so; return what records changes of users."""
         folder = self.settings.audit_folder()
+        container = self.container
+        if self.settings.store.startswith(POSTGRESQL) and not self.settings.audit.is_chosen():
+            container.watcher.noticed(AUDIT_MISSING.notice(AUDIT_MISSING.title))
         if folder is None:
             return None
-        container = self.container
         container.audit = audit_of(self.settings, folder, clock=clock, watcher=container.watcher)
         container.watcher = audit_watcher(container.watcher, container.audit)
         audit_messages(self.settings, container)

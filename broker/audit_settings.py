@@ -27,3 +27,7 @@ class AuditSettings(BaseModel):
     total_bytes: Count = 256 * 1024 * 1024
     retention_days: Annotated[Number, Field(ge=0, le=36_500)] = 90
     messages: tuple[str, ...] = ()
+
+    def is_chosen(self) -> bool:
+        """Return whether the operator has decided on audit records, for them or against them."""
+        return self.enabled is not None or self.directory is not None

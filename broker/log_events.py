@@ -350,6 +350,11 @@ AUDIT_NOTICE: Final = LogEvent(
     "audit records were damaged, or could not be written",
     "Make room in the folder of the audit, or let the broker write there.",
 )
+AUDIT_MISSING: Final = LogEvent(
+    "AUD-003",
+    "there are no audit records: the store has no folder on this machine, and none is set",
+    "Name a folder of this broker alone as `audit.directory`, or set `audit.enabled = false`.",
+)
 
 # -- traces
 

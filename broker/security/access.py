@@ -212,7 +212,7 @@ class AccessRules:
             user=identity.user,
             client_id=client_id,
             entrance=entrance,
-            scopes=_scopes_of(identity),
+            scopes=rules_of_scopes(identity.scopes) if identity.scopes else None,
         )
         return self.judge(request)[0]
 
@@ -388,7 +388,7 @@ class AccessRules:
             user=identity.user,
             client_id="",
             entrance=entrance,
-            scopes=_scopes_of(identity),
+            scopes=rules_of_scopes(identity.scopes) if identity.scopes else None,
         )
         indexes: Sequence[WordIndex | GlobIndex] = (
             self._indexes_of_words(ALLOW, request)
@@ -424,7 +424,7 @@ class AccessRules:
             user=identity.user,
             client_id=client_id,
             entrance=entrance,
-            scopes=_scopes_of(identity),
+            scopes=rules_of_scopes(identity.scopes) if identity.scopes else None,
         )
         return explanation_of(self, request)
 
@@ -443,11 +443,6 @@ class AccessRules:
         from broker.security.rules_check import problems_of
 
         return problems_of(self, known_roles=known_roles, users=users or {}, listeners=listeners)
-
-
-def _scopes_of(identity: Identity) -> ScopeRules | None:
-    """Return the rules of the scopes of a token, None for a login without any."""
-    return rules_of_scopes(identity.scopes) if identity.scopes else None
 
 
 def _needs_comparison(asked: AskedName) -> bool:

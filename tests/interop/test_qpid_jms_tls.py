@@ -83,6 +83,6 @@ def test_qpid_jms_over_tls(junit: JUnit, secured_broker: SecuredBroker, tmp_path
     url = secured_broker.tls_url()
     found = junit.run(tests, tmp_path, url=url, properties=properties)
     assert set(found) == set(tests)
-    problems = {name: verdict.problem for name, verdict in found.items() if verdict.problem}
-    assert not problems
+    problems = [f"{name}: {each.problem:.200}" for name, each in found.items() if each.problem]
+    assert not problems, "\n".join(problems)
     assert len([verdict for verdict in found.values() if verdict.skipped is None]) >= 150

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -109,6 +110,34 @@ class Served(RecordingConsumer):
     def deliver(self, entry: QueueEntry) -> None:
         super().deliver(entry)
         self.served.set()
+
+
+PG: Final = "postgresql://broker@127.0.0.1/broker"
+
+AUDITS: Final = [
+    # store, settings of the audit; whether the operator is told that there are no records
+    pytest.param(PG, {}, True, id="PostgreSQL"),
+    pytest.param(PG, {"enabled": False}, False, id="no records wanted"),
+    pytest.param(PG, {"directory": "audit"}, False, id="a folder"),
+    pytest.param(MEMORY, {}, False, id="memory"),
+    pytest.param("sqlite:///store.db", {}, False, id="SQLite"),
+]
+
+
+@pytest.mark.requirement("SEC-08")
+@pytest.mark.parametrize(("store", "audit", "told"), AUDITS)
+def test_the_operator_is_told_that_there_are_no_audit_records(
+    store: str,
+    audit: dict[str, object],
+    told: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    watcher = RecordingWatcher()
+    App(given_settings(users_file=tmp_path / "users", store=store, audit=audit), watcher=watcher)
+    notices = [each for each in watcher.events if "no audit records" in each]
+    assert len(notices) == int(told)
 
 
 async def test_damaged_messages_are_told_once_and_counted(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ A lookup that finds nothing, MISSING, is refused with amqp:not-found instead (SU
 def judge(asked: SubscriptionTraits, state: SubscriptionState) -> AttachVerdict:
     """Judge an attach by SUB-21, SUB-22, SUB-26 and SUB-38, in the order of SUB-40.
 
-    Lookups are SUB-09 to SUB-12.
+    A lookup (SUB-09 to SUB-12) has no source; `broker/links/lookup.py` answers it by the verdict.
 
     If the verdict is no refusal and a live link has the name, the attach steals that link; but a
     lookup steals none, and no link is stolen whose subscription would have to begin anew.
