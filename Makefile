@@ -64,7 +64,7 @@ BY_FILE := --dist loadfile --no-loadscope-reorder
 COMPILED := PYTEST_XDIST_AUTO_NUM_WORKERS=$$((2 * $$(nproc))) $(BIN)/pytest --compiled
 test: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \
-		$(MAKE) --no-print-directory build $(STAMPS)/spark $(STAMPS)/delta && \
+		$(MAKE) --no-print-directory build $(STAMPS)/spark $(STAMPS)/delta $(STAMPS)/iceberg && \
 		$(MAKE) --no-print-directory $(STAMPS)/bytecode && \
 		$(BIN)/python -m pytest --numprocesses auto $(INTERPRETED) && \
 		$(COMPILED) --numprocesses auto $(BY_FILE) $(BY_CHECK) --ignore tests/spark tests && \
@@ -194,6 +194,9 @@ pins: $(STAMPS)/runtime
 		-o requirements-duckdb.txt
 	$(PIP_COMPILE) --extra delta -c requirements-build.txt -c requirements-oauth.txt \
 		-c requirements-otel.txt -o requirements-delta.txt
+	$(PIP_COMPILE) --extra iceberg -c requirements-build.txt -c requirements-arrow.txt \
+		-c requirements-oauth.txt -c requirements-otel.txt -c requirements-test.txt \
+		-o requirements-iceberg.txt
 	$(PIP_COMPILE) --group docs -c requirements-test.txt -o requirements-docs.txt
 	$(PIP_COMPILE) --group build --group dist -c requirements-build.txt -o requirements-dist.txt
 	$(PIP_COMPILE) --group fuzz -c requirements.txt -o requirements-fuzz.txt
@@ -272,6 +275,11 @@ $(STAMPS)/pipeline: requirements-duckdb.txt $(STAMPS)/client | $(STAMPS)/http
 $(STAMPS)/delta: requirements-delta.txt | $(STAMPS)/tools
 	@echo "installing what writes Delta tables"
 	@$(PINNED) -r requirements-delta.txt
+	@touch $@
+
+$(STAMPS)/iceberg: requirements-iceberg.txt | $(STAMPS)/http
+	@echo "installing what writes Iceberg tables"
+	@$(PINNED) -r requirements-iceberg.txt
 	@touch $@
 
 # A copy is built: the hook leaves .so files in its tree, which would hide the .py files here.

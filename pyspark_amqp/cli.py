@@ -61,6 +61,8 @@ def archive(
     selector: take.ArchiveSelector = None,
     every: take.ArchiveEvery = None,
     form: take.ArchiveFormat = None,
+    catalog: take.ArchiveCatalog = None,
+    namespace: take.ArchiveNamespace = None,
     option: take.More = None,
     engine: take.EngineOption = None,
     master: take.Master = None,
@@ -85,6 +87,8 @@ def archive(
         mode=None if mode is None else mode.value,
         every=None if every is None else take.interval(every),
         form=None if form is None else form.value,
+        catalog=catalog,
+        namespace=namespace,
     )
     begin = time.monotonic()
     settings, chosen = SparkSettings(master, pairs(conf, "--conf")), engine_of(engine)

@@ -143,10 +143,11 @@ class Mode(Enum):
 
 
 class Format(Enum):
-    """The formats of an archive: files alone, or files that are Delta tables, too."""
+    """The formats of an archive: files alone, or files that are tables, too."""
 
     PARQUET = "parquet"
     DELTA = "delta"
+    ICEBERG = "iceberg"
 
 
 class Delivery(Enum):
@@ -179,8 +180,23 @@ ArchiveFormat = Annotated[
     Format | None,
     typer.Option(
         "--format",
-        help="parquet: files in folders; delta: these files are tables of Delta Lake, too."
-        " Without it that of the archive, parquet for a new one.",
+        help="parquet: files in folders; delta, iceberg: their rows are in tables of Delta Lake or"
+        " Apache Iceberg, too. Without it that of the archive, parquet for a new one.",
+        show_default=False,
+    ),
+]
+ArchiveCatalog = Annotated[
+    str | None,
+    typer.Option(
+        help="With --format iceberg: a catalog of pyiceberg's configuration, into whose tables the"
+        " rows are copied. Without it one in the archive's folder, without copies.",
+        show_default=False,
+    ),
+]
+ArchiveNamespace = Annotated[
+    str | None,
+    typer.Option(
+        help="With --format iceberg: where the tables messages and events are. [default: archive]",
         show_default=False,
     ),
 ]

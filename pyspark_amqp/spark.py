@@ -24,6 +24,8 @@ CONFIGURATION: Final = {
     "spark.ui.showConsoleProgress": "false",
     # a folder `address=007` is of the address 007, not 7
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # times as DuckDB and Iceberg write them; Spark's own type, INT96, is deprecated in Parquet
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 
 ALONE: Final = {

@@ -23,11 +23,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyspark_amqp.jobs.layout import (
+    CHECKPOINTS,
     COLUMNS,
     EVENTS,
     FILE,
     FOLDERS,
+    ICEBERG,
+    LOCK,
     MESSAGES,
+    STAGING,
     Archive,
     ArchiveError,
     file_name,
@@ -134,12 +138,16 @@ def place(archive: Archive, batch: BatchName, staged: Path, *, may_be_there: boo
 
 
 def follow(archive: Archive, what: str, batch: BatchName | None = None) -> None:
-    """List the files of `what` in its Delta table, if it is one, as `delta.update` does."""
+    """Bring the Delta table and the Iceberg table of `what`, if there are any, to its files."""
+    # an archive of plain files does without the libraries of these
     if archive.is_delta(what):
-        # an archive of plain files does without deltalake
         from pyspark_amqp.jobs import delta
 
         delta.update(archive, what, batch)
+    if archive.is_iceberg(what):
+        from pyspark_amqp.jobs import iceberg
+
+        iceberg.update(archive, what, batch)
 
 
 def _moved(archive: Archive, batch: BatchName, staged: Path, *, first: int = 0) -> ArchivedBatch:
@@ -211,7 +219,7 @@ def check_target(archive: Archive, whats: Sequence[str]) -> None:
     root = archive.root
     if root.exists() and not root.is_dir():
         raise ArchiveError(f"{root} is a file: name a folder for the archive, it is made if needed")
-    ours = {*FOLDERS, "_staging", "_checkpoints", "_lock"}
+    ours = {*FOLDERS, STAGING, CHECKPOINTS, ICEBERG, LOCK}
     if root.is_dir() and not archive.has(MESSAGES) and not archive.has(EVENTS):
         strange = sorted(each.name for each in root.iterdir() if each.name not in ours)
         if strange:

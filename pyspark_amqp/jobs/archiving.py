@@ -10,7 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, Archive, ArchiveError
+from pyspark_amqp.jobs.layout import (
+    DELTA_TABLE,
+    EVENTS,
+    ICEBERG_TABLE,
+    LIBRARIES,
+    MESSAGES,
+    Archive,
+    ArchiveError,
+)
 from pyspark_amqp.jobs.running import size_of
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import OptionError, is_for, read_options
@@ -23,7 +31,6 @@ if TYPE_CHECKING:
 MODE: Final = "mode"
 
 PARQUET: Final = "parquet"
-DELTA: Final = "delta"
 
 ROWS_AT_ONCE: Final = "maxMessagesPerTrigger"
 
@@ -84,12 +91,15 @@ def seconds_of(interval: str) -> float:
 @dataclass
 class Archiving:
     """One run of the archive job. `sources` has the data source's options by part, `messages` and
-    `events`, as far as these are requested. `form` is the requested format of the archive."""
+    `events`, as far as these are requested. `form` is the requested format of the archive;
+    `catalog` and `namespace` are those of its Iceberg tables."""
 
     archive: Archive
     sources: dict[str, dict[str, str]]
     every: str | None
     form: str | None = None
+    catalog: str | None = None
+    namespace: str | None = None
     sums: dict[str, Sums] = field(default_factory=dict)
 
     @classmethod
@@ -105,6 +115,8 @@ class Archiving:
         mode: str | None,
         every: str | None,
         form: str | None = None,
+        catalog: str | None = None,
+        namespace: str | None = None,
     ) -> Archiving:
         """Return the run that the command line asks for."""
         named = {"address": address, "subscription": subscription, "selector": selector}
@@ -118,7 +130,7 @@ class Archiving:
         if ROWS_AT_ONCE.lower() not in {name.lower() for name in broker}:
             sources[EVENTS][ROWS_AT_ONCE] = str(EVENTS_AT_ONCE)
         asked = shared(broker, {what: sources[what] for what in whats})
-        return cls(Archive(place), asked, every, form)
+        return cls(Archive(place), asked, every, form, catalog, namespace)
 
     def check(self, engine: str) -> None:
         """Raise OptionError, ArchiveError or BrokerError for what is wrong before Spark starts.
@@ -160,13 +172,29 @@ class Archiving:
                 )
 
     def _check_form(self) -> None:
-        """Raise ArchiveError if the archive has another format than the requested one."""
-        if self.form == PARQUET and (tables := list(filter(self.archive.is_delta, self.sources))):
-            raise ArchiveError(
-                f"{self.archive.data(tables[0])} is a Delta table, and stays one: leave out"
-                " --format, or archive into another folder"
-            )
-        self.archive.check_delta(self.sources, wanted=self.form == DELTA)
+        """Raise ArchiveError if the archive cannot have the requested format.
+
+        Raise OptionError if options of Iceberg are given, but no such table is there or requested.
+        """
+        archive = self.archive
+        for what in self.sources if self.form == PARQUET else ():
+            for form in archive.tables(what):
+                raise ArchiveError(
+                    f"{archive.data(what)} is a table of {LIBRARIES[form][0]}, and stays one:"
+                    " leave out --format, or archive into another folder"
+                )
+        archive.check_libraries(self.sources, self.form)
+        tables = [what for what in self.sources if self._is_iceberg(what)]
+        if tables:
+            from pyspark_amqp.jobs import iceberg_catalog
+
+            iceberg_catalog.check(archive, tables, self.catalog, self.namespace)
+        elif self.catalog is not None or self.namespace is not None:
+            raise OptionError("--catalog and --namespace are for --format iceberg")
+
+    def _is_iceberg(self, what: str) -> bool:
+        """Return whether `what` has an Iceberg table, or is to have one."""
+        return self.form == ICEBERG_TABLE or self.archive.is_iceberg(what)
 
     def run(self, engine: Engine, say: Callable[[str], None]) -> None:
         """Archive what is there now, or for ever if there is an interval (`every`)."""
@@ -191,12 +219,16 @@ class Archiving:
                 local_archive.run(self.archive, duck_engine(engine), self.sources, tell, every_s)
 
     def _begin_tables(self) -> None:
-        """Make the requested Delta tables; complete those that a killed job has left behind."""
+        """Make the requested tables; complete those that a killed job has left behind."""
         for what in self.sources:
-            if self.form == DELTA or self.archive.is_delta(what):
+            if self.form == DELTA_TABLE or self.archive.is_delta(what):
                 from pyspark_amqp.jobs import delta
 
                 delta.begin(self.archive, what)
+            if self._is_iceberg(what):
+                from pyspark_amqp.jobs import iceberg
+
+                iceberg.begin(self.archive, what, self.catalog, self.namespace)
 
     def _reserved(self) -> ExitStack:
         """Return the context in which no other process archives one of the sources.

@@ -25,7 +25,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyspark_amqp.jobs.archive import follow
-from pyspark_amqp.jobs.layout import FILE, Archive, ArchiveError, files_in, sync
+from pyspark_amqp.jobs.layout import (
+    Archive,
+    ArchiveError,
+    files_in,
+    last_batches,
+    may_come_again,
+    sync,
+)
 from pyspark_amqp.rows.columns import UTC_MICROSECONDS
 
 TARGET_BYTES: Final = 128 * 1024 * 1024
@@ -66,15 +73,15 @@ def compact(
 ) -> Compacted:
     """Merge the small files of `whats`; call `tell` with each folder before it is looked at.
 
-    Raise ArchiveError if the file system cannot exchange folders, or if deltalake is missing for
-    the archive's Delta tables.
+    Raise ArchiveError if the file system cannot exchange folders, or if a library for the
+    archive's tables is missing.
     """
     done = Compacted()
     asked = list(whats)
-    archive.check_delta(asked)
+    archive.check_libraries(asked)
     sweep(archive)
     for what in asked:
-        # a compaction that was killed may have left the log of a Delta table behind
+        # a compaction that was killed may have left a table behind
         _follow(archive, what)
         last = last_batches(archive.files(what))
         for folder in archive.folders(what):
@@ -87,7 +94,7 @@ def compact(
 
 
 def _follow(archive: Archive, what: str) -> None:
-    """List the files of `what` in its Delta table, if it is one."""
+    """Bring the tables of `what` to its files, if there are any."""
     with archive.locked():
         follow(archive, what)
 
@@ -113,26 +120,6 @@ def groups(files: Sequence[Path], last: Mapping[str, str], target_bytes: int) ->
         found[-1].append(file)
         size += bytes_
     return [group for group in found if len(group) > 1]
-
-
-def may_come_again(file: Path, last: Mapping[str, str]) -> bool:
-    """Return whether Spark may still write `file` again.
-
-    This holds for its query's last batch, for a later one, and for a query not in `last`, which was
-    not there when `last` was made.
-    """
-    name = FILE.fullmatch(file.name)
-    return name is not None and name["batch"] >= last.get(name["query"], "")
-
-
-def last_batches(files: Iterable[Path]) -> dict[str, str]:
-    """Return the last batch of each query that has files."""
-    last: dict[str, str] = {}
-    for file in files:
-        name = FILE.fullmatch(file.name)
-        if name is not None:
-            last[name["query"]] = max(last.get(name["query"], ""), name["batch"])
-    return last
 
 
 def _compact_folder(

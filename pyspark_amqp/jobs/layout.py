@@ -12,7 +12,7 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -40,6 +40,18 @@ LOCK: Final = "_lock"
 
 DELTA_LOG: Final = "_delta_log"
 """The folder that makes the folder it is in a table of Delta Lake."""
+
+ICEBERG: Final = "_iceberg"
+"""The folder of the catalog of Iceberg tables, and of their metadata."""
+
+DELTA_TABLE: Final = "delta"
+ICEBERG_TABLE: Final = "iceberg"
+
+LIBRARIES: Final = {
+    DELTA_TABLE: ("Delta", "deltalake"),
+    ICEBERG_TABLE: ("Iceberg", "pyiceberg"),
+}
+"""The name and the Python package of each format of tables. The format is the extra, too."""
 
 STALE_S: Final = 24 * 60 * 60
 
@@ -177,13 +189,37 @@ class Archive:
         """Return whether the folder of `what` is a Delta table, whose log has to follow."""
         return (self.data(what) / DELTA_LOG).is_dir()
 
-    def check_delta(self, whats: Iterable[str], *, wanted: bool = False) -> None:
-        """Raise ArchiveError if a Delta table is there, or is `wanted`, and its library is not."""
-        if (wanted or any(map(self.is_delta, whats))) and find_spec("deltalake") is None:
-            raise ArchiveError(
-                f"deltalake, which the Delta tables of {self.root} need, is missing:"
-                " pip install 'jms-broker[delta]'"
-            )
+    @property
+    def iceberg(self) -> Path:
+        """Return the folder of what Iceberg tables need beside the files. Readers ignore it."""
+        return self.root / ICEBERG
+
+    def iceberg_record(self, what: str) -> Path:
+        """Return the file that names the catalog of the Iceberg table of `what`."""
+        return self.iceberg / f"{what}.json"
+
+    def iceberg_data(self, what: str) -> Path:
+        """Return the folder of the metadata of an Iceberg table in the archive's own catalog."""
+        return self.iceberg / what
+
+    def is_iceberg(self, what: str) -> bool:
+        """Return whether `what` has an Iceberg table, which has to follow the files."""
+        return self.iceberg_record(what).is_file()
+
+    def tables(self, what: str) -> list[str]:
+        """Return the formats of which the files of `what` are tables, too."""
+        found = {DELTA_TABLE: self.is_delta(what), ICEBERG_TABLE: self.is_iceberg(what)}
+        return [form for form, is_one in found.items() if is_one]
+
+    def check_libraries(self, whats: Iterable[str], wanted: str | None = None) -> None:
+        """Raise ArchiveError if a table is there, or is `wanted`, and its library is not."""
+        forms = {wanted, *(form for what in whats for form in self.tables(what))}
+        for form, (shown, library) in LIBRARIES.items():
+            if form in forms and find_spec(library) is None:
+                raise ArchiveError(
+                    f"{library}, which the {shown} tables of {self.root} need, is missing:"
+                    f" pip install 'jms-broker[{form}]'"
+                )
 
     def check_is_there(self) -> None:
         """Raise ArchiveError if the archive's folder does not exist."""
@@ -236,3 +272,35 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def write_durably(file: Path, text: str) -> None:
+    """Write a small file, in place of an earlier one; it is on the disk when this returns."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_suffix(".new")
+    with new.open("w", encoding="utf-8") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    new.replace(file)
+    sync(file.parent)
+
+
+def may_come_again(file: Path, last: Mapping[str, str]) -> bool:
+    """Return whether Spark may still write `file` again.
+
+    This holds for its query's last batch, for a later one, and for a query not in `last`, which was
+    not there when `last` was made.
+    """
+    name = FILE.fullmatch(file.name)
+    return name is not None and name["batch"] >= last.get(name["query"], "")
+
+
+def last_batches(files: Iterable[Path]) -> dict[str, str]:
+    """Return the last batch of each query that has files."""
+    last: dict[str, str] = {}
+    for file in files:
+        name = FILE.fullmatch(file.name)
+        if name is not None:
+            last[name["query"]] = max(last.get(name["query"], ""), name["batch"])
+    return last

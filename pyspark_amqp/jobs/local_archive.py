@@ -7,7 +7,6 @@ are written, and says so when they are at their places. A batch that was begun i
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +32,15 @@ from pyspark_amqp.jobs.archive import (
     schema_in_files,
     source_name,
 )
-from pyspark_amqp.jobs.layout import COLUMNS, EVENTS, FOLDERS, MESSAGES, Archive, folder_name, sync
+from pyspark_amqp.jobs.layout import (
+    COLUMNS,
+    EVENTS,
+    FOLDERS,
+    MESSAGES,
+    Archive,
+    folder_name,
+    write_durably,
+)
 from pyspark_amqp.jobs.statements import query
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import LEASE_BATCH_MESSAGES_MAX, read_options
@@ -77,14 +84,7 @@ def read_progress(file: Path) -> RecordedBatch | None:
 
 def write_progress(file: Path, progress: RecordedBatch) -> None:
     """Record the progress; it is on the disk when this returns."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_suffix(".new")
-    with new.open("w", encoding="utf-8") as out:
-        json.dump(asdict(progress), out)
-        out.flush()
-        os.fsync(out.fileno())
-    new.replace(file)
-    sync(file.parent)
+    write_durably(file, json.dumps(asdict(progress)))
 
 
 @final

@@ -16,6 +16,9 @@ from tests.interop.conftest import not_available
 BY_TUTORIAL_TEST: Final = "docs/spark/"
 """Pages whose examples start Spark: tests/spark/test_tutorial.py runs them."""
 
+WITHOUT_SPARK: Final = {"docs/spark/iceberg.md": "pyiceberg"}
+"""Pages there whose examples run on DuckDB, and the package that they need."""
+
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES: Final = [page.relative_to(ROOT).as_posix() for page in PAGES]
 
@@ -33,7 +36,9 @@ def test_every_block_runs_or_says_why_not(name: str) -> None:
                 assert not section or f"--8<-- [start:{section}]" in file.read_text(), line
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if BY_TUTORIAL_TEST not in name])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if BY_TUTORIAL_TEST not in name or name in WITHOUT_SPARK]
+)
 def test_examples(name: str, tmp_path: Path) -> None:
     text = (ROOT / name).read_text()
     found = list(blocks(text))
@@ -41,6 +46,8 @@ def test_examples(name: str, tmp_path: Path) -> None:
         return
     if importlib.util.find_spec("proton") is None:
         not_available("python-qpid-proton is not installed: no example with it")
+    if importlib.util.find_spec(needed := WITHOUT_SPARK.get(name, "proton")) is None:
+        not_available(f"{needed} is not installed: no example with it")
     for block in found:
         if block.reason:
             print(f"{name}:{block.line}: not run: {block.reason}")

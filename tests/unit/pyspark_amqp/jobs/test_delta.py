@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pyspark_amqp.engines.folders import NO_VALUE
 from pyspark_amqp.jobs import archiving
 from pyspark_amqp.jobs.archive import BatchName, place, schema_in_files
-from pyspark_amqp.jobs.archiving import Archiving
 from pyspark_amqp.jobs.compact import compact
 from pyspark_amqp.jobs.layout import (
+    DELTA_TABLE,
     EVENTS,
     FILE,
     FOLDERS,
@@ -27,34 +24,12 @@ from pyspark_amqp.jobs.layout import (
     ArchiveError,
     folder_name,
 )
+from tests.unit.pyspark_amqp.batches import DAY, QUERY, asked, put, staged_files
 
 needs_delta: Final = pytest.mark.skipif(
     importlib.util.find_spec("deltalake") is None and os.environ.get("CI") != "true",
     reason="deltalake is not installed",
 )
-
-AT: Final = datetime(2026, 1, 31, 12, tzinfo=UTC)
-DAY: Final = "date=2026-01-31"
-QUERY: Final = "q1"
-
-
-def staged_files(archive: Archive, what: str, folder: str, *files: Iterable[int]) -> Path:
-    """Write files of rows with these ids into `_staging`; return the batch's folder there."""
-    schema = schema_in_files(what)
-    key = "id" if what == EVENTS else "position"
-    staged = archive.staging / "batch"
-    (staged / folder).mkdir(parents=True, exist_ok=True)
-    for at, ids in enumerate(files):
-        rows = [dict.fromkeys(schema.names) | {key: each} for each in ids]
-        made = pa.Table.from_pylist(rows, schema=schema)
-        pq.write_table(made, staged / folder / f"part-{at}.parquet")
-    return staged
-
-
-def put(archive: Archive, number: int, *files: Iterable[int], again: bool = False) -> None:
-    """Put a batch of the event log into the archive, with a file for each of `files`."""
-    staged = staged_files(archive, EVENTS, DAY, *files)
-    place(archive, BatchName(EVENTS, QUERY, number), staged, may_be_there=again)
 
 
 def in_table(archive: Archive, what: str = EVENTS, column: str = "id") -> list[object]:
@@ -214,26 +189,12 @@ def test_a_long_log_has_checkpoints_that_the_jobs_do_not_read(archive: Archive) 
     assert len(archive.files(EVENTS)) == 101
 
 
-def job(place: Path, form: str | None) -> Archiving:
-    return Archiving.asked(
-        place,
-        {"url": "amqp://localhost:5672"},
-        whats=[EVENTS],
-        address=None,
-        subscription=None,
-        selector=None,
-        mode=None,
-        every=None,
-        form=form,
-    )
-
-
 @pytest.mark.requirement("PIP-80")
 @pytest.mark.parametrize(
     ("form", "is_table", "refusal"),
     [
-        (archiving.PARQUET, True, "events is a Delta table, and stays one"),
-        (archiving.DELTA, False, r"is missing: pip install 'jms-broker\[delta\]'"),
+        (archiving.PARQUET, True, "events is a table of Delta, and stays one"),
+        (DELTA_TABLE, False, r"is missing: pip install 'jms-broker\[delta\]'"),
         (None, True, r"is missing: pip install 'jms-broker\[delta\]'"),
     ],
 )
@@ -244,4 +205,4 @@ def test_a_wrong_format_is_refused(
     if is_table:
         (tmp_path / "events" / "_delta_log").mkdir(parents=True)
     with pytest.raises(ArchiveError, match=refusal):
-        job(tmp_path, form).check("duckdb")
+        asked(tmp_path, form).check("duckdb")
