@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationException
+from pyiceberg.manifest import DataFileContent
 from pyiceberg.table import TableProperties
 
 from pyspark_amqp.engines.engine import EPOCH
@@ -185,7 +186,7 @@ def _difference(
     else:
         files = CopiedFiles(archive, what, table)
     meant = {files.location(file): file for file in there}
-    listed = {task.file.file_path: task.file for task in table.scan().plan_files()}
+    listed = _listed(table)
     gone = {
         path: data
         for path, data in listed.items()
@@ -193,6 +194,16 @@ def _difference(
     }
     new = [file for path, file in meant.items() if path not in listed or path in gone]
     return _Difference(list(gone.values()), [files.made(file) for file in new])
+
+
+def _listed(table: Table) -> dict[str, DataFile]:
+    """Return the data files in the table's newest snapshot, by their locations."""
+    snapshot = table.current_snapshot()
+    manifests = [] if snapshot is None else snapshot.manifests(table.io)
+    # not by a scan, which judges each file for a filter
+    entries = (entry for each in manifests for entry in each.fetch_manifest_entry(table.io))
+    files = [entry.data_file for entry in entries]
+    return {file.file_path: file for file in files if file.content == DataFileContent.DATA}
 
 
 def _suspect(there: Sequence[Path], batch: BatchName | None) -> Callable[[Path], bool]:

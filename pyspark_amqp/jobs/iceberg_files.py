@@ -61,13 +61,14 @@ class OwnFiles:
     """
 
     def __init__(self, archive: Archive, what: str, table: Table, suspect: Callable[[Path], bool]):
-        self._root: Final = archive.data(what).resolve()
+        self._folder: Final = archive.data(what)
+        self._location: Final = f"file://{self._folder.resolve()}"
         self._what: Final = what
         self._spec: Final = table.spec().spec_id
         self._suspect: Final = suspect
 
     def location(self, file: Path) -> str:
-        return f"file://{file.resolve()}"
+        return f"{self._location}/{file.relative_to(self._folder)}"
 
     def has_changed(self, listed: DataFile, file: Path) -> bool:
         if listed.file_size_in_bytes != file.stat().st_size:
@@ -75,7 +76,7 @@ class OwnFiles:
         return self._suspect(file) and listed.record_count != pq.read_metadata(file).num_rows
 
     def made(self, file: Path) -> DataFile:
-        folder = file.resolve().relative_to(self._root).parent
+        folder = file.relative_to(self._folder).parent
         return _data_file(
             *(self._what, folder, self.location(file), file.stat().st_size, self._spec),
             record_count=pq.read_metadata(file).num_rows,
@@ -90,7 +91,7 @@ class CopiedFiles:
     """
 
     def __init__(self, archive: Archive, what: str, table: Table):
-        self._root: Final = archive.data(what)
+        self._folder: Final = archive.data(what)
         self._what: Final = what
         self._table: Final = table
         self._schema: Final[pa.Schema] = schema_to_pyarrow(table.schema())
@@ -107,7 +108,7 @@ class CopiedFiles:
 
     def made(self, file: Path) -> DataFile:
         table, place = self._table, self.location(file)
-        folder = file.relative_to(self._root).parent
+        folder = file.relative_to(self._folder).parent
         written: list[pq.FileMetaData] = []
         with (
             pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as source,

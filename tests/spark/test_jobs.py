@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pytest
 from proton import Message
 from proton.utils import BlockingConnection
@@ -40,8 +41,9 @@ pattern = "*"
 event_log = true
 """
 
-AS_TABLES: Final = {"form": "delta"} if find_spec("deltalake") is not None else {}
-"""The format of archives that are Delta tables, too, if the library for them is installed."""
+AS_DELTA: Final = {"form": "delta"} if find_spec("deltalake") is not None else {}
+AS_ICEBERG: Final = {"form": "iceberg"} if find_spec("pyiceberg") is not None else {}
+"""The formats of archives that are tables, too, if the libraries for them are installed."""
 
 COUNT: Final = 40
 
@@ -104,17 +106,35 @@ def archive(
     return job.summary()
 
 
-def check_tables(place: Path) -> None:
-    """Check that the Delta table of messages has the rows of the files, if there is one."""
-    if AS_TABLES:
-        from deltalake import DeltaTable
+NAMES: Final = ["address", "amqp", "position", "enqueuedAt"]
 
-        names = ["address", "amqp", "position"]
-        rows = DeltaTable(place / MESSAGES).to_pyarrow_table(columns=[*names, "enqueuedAt"])
-        found = rows.append_column("us", rows["enqueuedAt"].cast("int64")).drop(["enqueuedAt"])
-        columns = ", ".join((*names, "epoch_us(enqueuedAt)"))
-        in_files = read_by_duckdb(Archive(place), MESSAGES, columns)
-        assert sorted(tuple(row.values()) for row in found.to_pylist()) == in_files
+
+def in_delta(place: Path) -> pa.Table:
+    """Return the columns NAMES of messages as Delta's library reads them."""
+    from deltalake import DeltaTable
+
+    return DeltaTable(place / MESSAGES).to_pyarrow_table(columns=NAMES)
+
+
+def in_iceberg(place: Path) -> pa.Table:
+    """Return the columns NAMES of messages as Iceberg's library reads them."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    with SqlCatalog("archive", uri=f"sqlite:///{place}/_iceberg/catalog.db") as catalog:
+        scan = catalog.load_table(("archive", MESSAGES)).scan(selected_fields=tuple(NAMES))
+        return scan.to_arrow().select(NAMES)
+
+
+def check_tables(place: Path) -> None:
+    """Check that the tables of messages have the rows of the files, if there are any."""
+    in_files = read_by_duckdb(
+        Archive(place), MESSAGES, "address, amqp, position, epoch_us(enqueuedAt)"
+    )
+    for form, read in ((AS_DELTA, in_delta), (AS_ICEBERG, in_iceberg)):
+        if form:
+            rows = read(place)
+            found = rows.append_column("us", rows["enqueuedAt"].cast("int64")).drop(["enqueuedAt"])
+            assert sorted(tuple(row.values()) for row in found.to_pylist()) == in_files, form
 
 
 def replaying(broker: BrokerProcess, place: Path, to: str | None, **asked: object) -> Replaying:
@@ -139,6 +159,7 @@ def run(job: Replaying, engine: Engine, **how: object) -> dict[str, object]:
 @pytest.mark.requirement("PIP-67")
 @pytest.mark.requirement("PIP-75")
 @pytest.mark.requirement("PIP-80")
+@pytest.mark.requirement("PIP-81")
 def test_from_the_broker_into_the_archive_and_back(
     engine: Engine, journaling: BrokerProcess, tmp_path: Path
 ) -> None:
@@ -148,11 +169,12 @@ def test_from_the_broker_into_the_archive_and_back(
     fill(journaling, invoices)
     received(journaling, invoices, 10)
 
-    summed = archive(engine, journaling, place, MESSAGES, address=invoices, **AS_TABLES)
+    summed = archive(engine, journaling, place, MESSAGES, address=invoices, **AS_DELTA)
     assert summed["messages"] == COUNT - 10
     repeated = archive(engine, journaling, place, MESSAGES, address=invoices)
     assert repeated["messages"] == 0, "what stays in the broker is archived once"
-    summed = archive(engine, journaling, place, MESSAGES, EVENTS, address=orders, mode="lease")
+    leased = {"address": orders, "mode": "lease"}
+    summed = archive(engine, journaling, place, MESSAGES, EVENTS, **leased, **AS_ICEBERG)
     assert summed["messages"] == COUNT
     assert isinstance(summed["events"], int)
     # enqueued twice COUNT, delivered and accepted ten times, leased and settled COUNT times
