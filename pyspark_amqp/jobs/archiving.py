@@ -188,7 +188,7 @@ class Archiving:
         if tables:
             from pyspark_amqp.jobs import iceberg_catalog
 
-            iceberg_catalog.check(archive, tables, self.catalog, self.namespace)
+            iceberg_catalog.check(archive, tables, catalog=self.catalog, namespace=self.namespace)
         elif self.catalog is not None or self.namespace is not None:
             raise OptionError("--catalog and --namespace are for --format iceberg")
 
@@ -228,7 +228,7 @@ class Archiving:
             if self._is_iceberg(what):
                 from pyspark_amqp.jobs import iceberg
 
-                iceberg.begin(self.archive, what, self.catalog, self.namespace)
+                iceberg.begin(self.archive, what, catalog=self.catalog, namespace=self.namespace)
 
     def _reserved(self) -> ExitStack:
         """Return the context in which no other process archives one of the sources.

@@ -44,6 +44,7 @@ from pyspark_amqp.rows.columns import schema_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from pyiceberg.catalog import Catalog
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
@@ -75,10 +76,39 @@ OWN_PROPERTIES: Final = {
 }
 
 
-def begin(archive: Archive, what: str, catalog: str | None, namespace: str | None) -> None:
+@dataclass(frozen=True)
+class _Target:
+    """The table of one part of an archive, which has to follow its files."""
+
+    archive: Archive
+    what: str
+    place: TablePlace
+
+    @property
+    def is_own(self) -> bool:
+        """Return whether the table is in the archive's own catalog."""
+        return self.place.catalog is None
+
+    @property
+    def identifier(self) -> tuple[str, ...]:
+        return self.place.identifier(self.what)
+
+    @property
+    def named(self) -> str:
+        return self.place.named(self.what)
+
+    @property
+    def metadata(self) -> Path:
+        """Return the folder of the table's metadata, if it is in the archive's own catalog."""
+        return self.archive.iceberg_data(self.what)
+
+
+def begin(
+    archive: Archive, what: str, *, catalog: str | None = None, namespace: str | None = None
+) -> None:
     """Make the table of `what` if there is none, and list all files of the archive in it."""
     with archive.locked():
-        place = requested(archive, what, catalog, namespace)
+        place = requested(archive, what, catalog=catalog, namespace=namespace)
         # recorded before the table is made, so that no table of the archive is unknown to it
         record(archive, what, place)
         update(archive, what)
@@ -93,49 +123,53 @@ def update(archive: Archive, what: str, batch: BatchName | None = None) -> None:
     place = recorded(archive, what)
     assert place is not None
     with opened(archive, place) as catalog:
-        place = _here(catalog, archive, what, place)
-        for attempt in range(1, ATTEMPTS + 1):
-            table = _table(catalog, archive, what, place)
-            try:
-                _commit(table, _difference(table, archive, what, place, batch), batch)
-                break
-            except (CommitFailedException, ValidationException) as error:
-                if attempt == ATTEMPTS:
-                    raise ArchiveError(
-                        f"{place.named(what)} is changed by other programs all the time ({error}):"
-                        " the files are in the archive, and the next run adds them to the table"
-                    ) from error
-        if place.catalog is None:
-            _purge(catalog.load_table(place.identifier(what)), archive.iceberg_data(what))
+        target = _here(catalog, _Target(archive, what, place))
+        _equalize(catalog, target, batch)
+        if target.is_own:
+            _purge(catalog.load_table(target.identifier), target.metadata)
 
 
-def _here(catalog: Catalog, archive: Archive, what: str, place: TablePlace) -> TablePlace:
-    """Return the place with the archive's folder of today, which may have been moved.
+def _equalize(catalog: Catalog, target: _Target, batch: BatchName | None) -> None:
+    """Commit what the table lacks; compare anew if another program has committed meanwhile."""
+    for attempt in range(1, ATTEMPTS + 1):
+        table = _table(catalog, target)
+        try:
+            return _commit(table, _difference(table, target, batch), batch)
+        except (CommitFailedException, ValidationException) as error:
+            if attempt == ATTEMPTS:
+                raise ArchiveError(
+                    f"{target.named} is changed by other programs all the time ({error}): the"
+                    " files are in the archive, and the next run adds them to the table"
+                ) from error
+    return None
+
+
+def _here(catalog: Catalog, target: _Target) -> _Target:
+    """Return the target with the archive's folder of today, which may have been moved.
 
     Locations are absolute: the table in the archive's own catalog is then made anew.
     """
-    root = str(archive.root.resolve())
-    if place.root == root:
-        return place
-    if place.catalog is None:
+    root = str(target.archive.root.resolve())
+    if target.place.root == root:
+        return target
+    if target.is_own:
         with suppress(NoSuchTableError):
-            catalog.drop_table(place.identifier(what))
-        shutil.rmtree(archive.iceberg_data(what), ignore_errors=True)
-    moved = replace(place, root=root)
-    record(archive, what, moved)
-    return moved
+            catalog.drop_table(target.identifier)
+        shutil.rmtree(target.metadata, ignore_errors=True)
+    moved = replace(target.place, root=root)
+    record(target.archive, target.what, moved)
+    return replace(target, place=moved)
 
 
-def _table(catalog: Catalog, archive: Archive, what: str, place: TablePlace) -> Table:
+def _table(catalog: Catalog, target: _Target) -> Table:
     """Return the table, with all columns; it is made if there is none."""
-    identifier = place.identifier(what)
     try:
-        table = catalog.load_table(identifier)
+        table = catalog.load_table(target.identifier)
     except NoSuchTableError:
-        _create(catalog, archive, what, place)
-        table = catalog.load_table(identifier)
-    check_is_of(table, place, what)
-    schema = schema_of({"date": "STRING", **COLUMNS[what]})
+        _create(catalog, target)
+        table = catalog.load_table(target.identifier)
+    check_is_of(table, target.place, target.what)
+    schema = _schema(target.what)
     if not {*schema.names} <= {field.name for field in table.schema().fields}:
         # an earlier version has made the table, when the archive had fewer columns
         with table.update_schema() as change:
@@ -143,46 +177,49 @@ def _table(catalog: Catalog, archive: Archive, what: str, place: TablePlace) -> 
     return table
 
 
-def _create(catalog: Catalog, archive: Archive, what: str, place: TablePlace) -> None:
+def _schema(what: str) -> pa.Schema:
+    return schema_of({"date": "STRING", **COLUMNS[what]})
+
+
+def _create(catalog: Catalog, target: _Target) -> None:
     """Make the table without rows; raise ArchiveError if the catalog refuses its name."""
-    is_own = place.catalog is None
-    schema = schema_of({"date": "STRING", **COLUMNS[what]})
-    location = f"file://{archive.iceberg_data(what).resolve()}" if is_own else None
-    properties = {ARCHIVE_ID: place.archive, **MERGING, **(OWN_PROPERTIES if is_own else {})}
-    identifier = place.identifier(what)
+    properties = {ARCHIVE_ID: target.place.archive, **MERGING}
+    location = None
+    if target.is_own:
+        properties |= OWN_PROPERTIES
+        location = f"file://{target.metadata.resolve()}"
     try:
-        catalog.create_namespace_if_not_exists(identifier[:-1])
+        catalog.create_namespace_if_not_exists(target.identifier[:-1])
         creation = catalog.create_table_transaction(
-            identifier, schema, location=location, properties=properties
+            target.identifier, _schema(target.what), location=location, properties=properties
         )
     except ValueError as error:
         # a namespace of two levels, for example, which catalogs of SQL do not have
-        raise ArchiveError(f"{place.named(what)} cannot be made: {error}") from error
+        raise ArchiveError(f"{target.named} cannot be made: {error}") from error
     with creation as transaction:
         with transaction.update_spec() as spec:
-            for name in FOLDERS[what]:
+            for name in FOLDERS[target.what]:
                 spec.add_identity(name)
-        if is_own:
+        if target.is_own:
             names = transaction.table_metadata.schema().name_mapping.model_dump_json()
             transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: names})
 
 
 @dataclass(frozen=True)
 class _Difference:
-    """What a snapshot removes and adds."""
+    """The data files that a snapshot removes and adds."""
 
     gone: Sequence[DataFile]
     new: Sequence[DataFile]
 
 
-def _difference(
-    table: Table, archive: Archive, what: str, place: TablePlace, batch: BatchName | None
-) -> _Difference:
+def _difference(table: Table, target: _Target, batch: BatchName | None) -> _Difference:
     """Return how the files of the archive differ from those that the table has."""
+    archive, what = target.archive, target.what
     there = archive.files(what)
     files: DataFiles
-    if place.catalog is None:
-        files = OwnFiles(archive, what, table, _suspect(there, batch))
+    if target.is_own:
+        files = OwnFiles(archive, what, table, suspect=_suspect(there, batch))
     else:
         files = CopiedFiles(archive, what, table)
     meant = {files.location(file): file for file in there}

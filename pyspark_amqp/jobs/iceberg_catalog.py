@@ -76,7 +76,7 @@ def record(archive: Archive, what: str, place: TablePlace) -> None:
 
 
 def requested(
-    archive: Archive, what: str, catalog: str | None, namespace: str | None
+    archive: Archive, what: str, *, catalog: str | None, namespace: str | None
 ) -> TablePlace:
     """Return the place of the table of `what`: the recorded one, or a new one as requested.
 
@@ -95,11 +95,11 @@ def requested(
 
 
 def check(
-    archive: Archive, whats: Iterable[str], catalog: str | None, namespace: str | None
+    archive: Archive, whats: Iterable[str], *, catalog: str | None, namespace: str | None
 ) -> None:
     """Raise ArchiveError if the tables cannot be there: no such catalog, or tables of others."""
     for what in whats:
-        place = requested(archive, what, catalog, namespace)
+        place = requested(archive, what, catalog=catalog, namespace=namespace)
         if place.catalog is None:
             _check_path(archive)
             continue

@@ -60,7 +60,9 @@ class OwnFiles:
     by one of the same name. Readers have the bounds in the file itself.
     """
 
-    def __init__(self, archive: Archive, what: str, table: Table, suspect: Callable[[Path], bool]):
+    def __init__(
+        self, archive: Archive, what: str, table: Table, *, suspect: Callable[[Path], bool]
+    ):
         self._folder: Final = archive.data(what)
         self._location: Final = f"file://{self._folder.resolve()}"
         self._what: Final = what
@@ -78,7 +80,10 @@ class OwnFiles:
     def made(self, file: Path) -> DataFile:
         folder = file.relative_to(self._folder).parent
         return _data_file(
-            *(self._what, folder, self.location(file), file.stat().st_size, self._spec),
+            *(self._what, folder),
+            location=self.location(file),
+            size=file.stat().st_size,
+            spec=self._spec,
             record_count=pq.read_metadata(file).num_rows,
         )
 
@@ -128,13 +133,16 @@ class CopiedFiles:
             parquet_column_mapping=parquet_path_to_id_mapping(table.schema()),
         )
         return _data_file(
-            *(self._what, folder, place, len(table.io.new_input(place)), table.spec().spec_id),
+            *(self._what, folder),
+            location=place,
+            size=len(table.io.new_input(place)),
+            spec=table.spec().spec_id,
             **statistics.to_serialized_dict(),
         )
 
 
 def _data_file(
-    what: str, folder: Path, location: str, size: int, spec: int, **told: object
+    what: str, folder: Path, *, location: str, size: int, spec: int, **told: object
 ) -> DataFile:
     """Return the data file at `location`; `told` has its rows, and statistics if there are any."""
     values = folder_values(folder)

@@ -67,7 +67,7 @@ def begun(folder: Path, catalog: str | None, what: str = EVENTS) -> Archive:
     from pyspark_amqp.jobs import iceberg
 
     made = Archive(folder / "archive")
-    iceberg.begin(made, what, catalog, None)
+    iceberg.begin(made, what, catalog=catalog)
     return made
 
 
@@ -188,10 +188,10 @@ def test_the_next_run_adds_what_a_killed_job_has_left_out(
         at_commits(dying, before=killed)
         with pytest.raises(SystemExit):
             put(archive, 0, range(3))
-    iceberg.begin(archive, EVENTS, None, None)
+    iceberg.begin(archive, EVENTS)
     assert in_table(archive) == [0, 1, 2]
     before = snapshots(archive)
-    iceberg.begin(archive, EVENTS, None, None)
+    iceberg.begin(archive, EVENTS)
     assert snapshots(archive) == before, "nothing has changed"
 
 
@@ -216,7 +216,7 @@ def test_a_file_of_the_same_size_with_other_rows_is_listed_anew(archive: Archive
     put(archive, 1, [5])
     from pyspark_amqp.jobs import iceberg
 
-    iceberg.begin(archive, EVENTS, None, None)
+    iceberg.begin(archive, EVENTS)
     size = file.stat().st_size
     other = file.with_name("other")
     padded(other, 3, 1000)
@@ -226,7 +226,7 @@ def test_a_file_of_the_same_size_with_other_rows_is_listed_anew(archive: Archive
     put(archive, 1, [5], again=True)
     assert table_of(archive).scan().count() == 5, "it is no file of the batch"
     put(archive, 0, range(3), again=True)
-    iceberg.begin(archive, EVENTS, None, None)
+    iceberg.begin(archive, EVENTS)
     assert table_of(archive).scan().count() == 4
 
 
@@ -386,11 +386,11 @@ def test_a_table_of_another_archive_is_left_alone(tmp_path: Path, lake: Path) ->
         begun(tmp_path / "other", NAMED)
     assert in_table(Archive(tmp_path / "archive")) == [0, 1, 2]
     other = Archive(tmp_path / "second")
-    iceberg.begin(other, EVENTS, NAMED, "second")
+    iceberg.begin(other, EVENTS, catalog=NAMED, namespace="second")
     with opened(other) as catalog:
         assert catalog.list_tables("second") == [("second", EVENTS)]
     with pytest.raises(ArchiveError, match=r"cannot be made: .*hierarchical namespaces"):
-        iceberg.begin(Archive(tmp_path / "third"), EVENTS, NAMED, "second.third")
+        iceberg.begin(Archive(tmp_path / "third"), EVENTS, catalog=NAMED, namespace="second.third")
 
 
 @pytest.mark.parametrize(
