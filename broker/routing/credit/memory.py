@@ -101,15 +101,14 @@ class MemoryBudget:
 
     def leaves(self, message: Message) -> None:
         """Stop counting an entry of `message`: it is removed, or is in the store alone."""
-        self._leaves(message, i64(len(message.encoded)))
-
-    def _leaves(self, message: Message, size: i64) -> None:
+        size = ENTRY_BYTES
         message.holders -= 1
-        freed = ENTRY_BYTES + size if message.holders == 0 else ENTRY_BYTES
+        if message.holders == 0:
+            size += i64(len(message.encoded))
         if message.durable:
-            self.durable -= freed
+            self.durable -= size
         else:
-            self.volatile -= freed
+            self.volatile -= size
 
     def delivered(self, size: i64) -> None:
         """Count a delivery that its consumer has not settled, of `size` encoded bytes."""
@@ -122,8 +121,13 @@ class MemoryBudget:
     def dropped(self, message: Message) -> None:
         """Stop counting a delivery of `message` and its entry: it is consumed, or deleted."""
         size = i64(len(message.encoded))
-        self.settled(size)
-        self._leaves(message, size)
+        self.held -= ENTRY_BYTES + size
+        message.holders -= 1
+        freed = ENTRY_BYTES + size if message.holders == 0 else ENTRY_BYTES
+        if message.durable:
+            self.durable -= freed
+        else:
+            self.volatile -= freed
 
     def replaced(self, old: Message, new: Message) -> None:
         """Count `new` in place of `old` in an entry that a consumer holds."""

@@ -6,7 +6,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from broker.message import NEVER, Message
+from broker.message import NEVER
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.entries import expiry
 from broker.routing.entries.dead_letter import EXPIRED, Cause
@@ -73,11 +73,9 @@ class QueueState:
 
     def leaves(self, entry: QueueEntry) -> None:
         """Stop counting `entry`, which is neither waiting nor held back any more."""
-        self.memory.leaves(entry.message)
-        self._uncount(entry.message)
-
-    def _uncount(self, message: Message) -> None:
+        message = entry.message
         self.bytes -= message.size
+        self.memory.leaves(message)
         if message.expires_at_ms != NEVER and self.sweep is not None:
             self.sweep.expiring -= 1
 
@@ -97,9 +95,12 @@ class QueueState:
 
         They would read the message and its size twice for each message that is consumed.
         """
+        message = entry.message
         self.acquired -= 1
-        self.memory.dropped(entry.message)
-        self._uncount(entry.message)
+        self.bytes -= message.size
+        self.memory.dropped(message)
+        if message.expires_at_ms != NEVER and self.sweep is not None:
+            self.sweep.expiring -= 1
 
     def lose(self, messages: i64, size: i64, expiring: i64) -> None:
         """Stop counting waiting messages that were not in memory, and are lost or discarded.
