@@ -81,14 +81,16 @@ quick: $(STAMPS)/test
 	@$(BIN)/python -m pytest -q --numprocesses auto -m "not slow" $(ENGINE) $(ARGS)
 
 # The oldest Spark that is supported, in an environment of its own: what is taken for granted of
-# Spark, and the source on it. `make test` does the same and all else on the newest.
+# Spark, source and sink on it, and a replay. `make test` does the same and all else on the newest.
 SPARK_OLDEST := build/spark-oldest
+ON_OLDEST := $(addprefix tests/spark/test_,spark_behaviour.py browse.py source_events.py \
+	lease_stream.py sink.py replay.py)
 spark-matrix: $(STAMPS)/test
 	@test -x $(SPARK_OLDEST)/bin/python || $(PYTHON) -m venv $(SPARK_OLDEST)
 	@for pins in build client http test spark-oldest; do \
 		$(SPARK_OLDEST)/bin/python -m pip --quiet --disable-pip-version-check install \
 			--require-hashes --no-build-isolation -r requirements-$$pins.txt || exit 1; done
-	$(SPARK_OLDEST)/bin/python -m pytest tests/spark/test_spark_behaviour.py $(ARGS)
+	$(SPARK_OLDEST)/bin/python -m pytest $(ON_OLDEST) $(ARGS)
 
 # Whatever takes part in a stream on Spark is killed, at every moment: prints its table.
 crashes: $(STAMPS)/test build $(STAMPS)/spark
