@@ -64,7 +64,7 @@ class Channels:
         """Answer the echo requests that are due, in every session."""
         for session in self.sessions:
             if session is not None:
-                session.echoes.tick(now_ms)
+                session.echoes.tick(session, now_ms)
 
     def echo_due_ms(self) -> i64:
         """Return when the first session must answer an echo; NO_DEADLINE if none must."""

@@ -43,7 +43,7 @@ from broker.amqp.errors import (
     Fault,
     SessionFault,
 )
-from broker.amqp.events import ConnectionOwner
+from broker.amqp.events import ENDED, ConnectionOwner
 from broker.amqp.frames import (
     AMQP_FRAME,
     EMPTY_FRAME,
@@ -94,7 +94,7 @@ class Connection:
         requires_sasl: bool,
         now_ms: i64,
     ) -> None:
-        self.owner: Final = owner
+        self.owner: ConnectionOwner = owner
         self.limits: Final = limits
         self.state: ConnectionState = ConnectionState.START
         self.is_over = False
@@ -406,8 +406,9 @@ class Connection:
             self.state = connection_after(self.state, ConnectionEvent.LOST)
             self._input.clear()
             self._sasl = None
-            self.output.touch()
+            self.output.end()
             self.owner.ended()
+            self.owner = ENDED
 
     # -- deliveries under way
 

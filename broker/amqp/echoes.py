@@ -20,16 +20,16 @@ NO_ECHO: Final[i64] = -1
 class Echoes:
     """The echo requests of a session that are not answered yet.
 
-    `due_ms` is when the next answer is due, NO_ECHO if none is.
+    `due_ms` is when the next answer is due, NO_ECHO if none is. Callers pass the session, which
+    would be in a reference cycle if it were kept here.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self) -> None:
         self.due_ms: i64 = NO_ECHO
-        self._session: Final = session
         self._last_ms: i64 = NO_ECHO
         self._links: list[Link] = []
 
-    def request(self, link: Link | None, now_ms: i64) -> None:
+    def request(self, session: Session, link: Link | None, now_ms: i64) -> None:
         """Answer with a flow, of `link` if given; later if the last is less than 10 ms ago.
 
         `docs/design/hostile-input.md` C14 says why.
@@ -39,22 +39,22 @@ class Echoes:
         if self._last_ms >= 0 and now_ms - self._last_ms < ECHO_INTERVAL_MS:
             if self.due_ms == NO_ECHO:
                 self.due_ms = self._last_ms + ECHO_INTERVAL_MS
-                self._session.connection.deadline_at(self.due_ms)
+                session.connection.deadline_at(self.due_ms)
             return
-        self._answer(now_ms)
+        self._answer(session, now_ms)
 
-    def tick(self, now_ms: i64) -> None:
-        """Answer the requests that are due."""
+    def tick(self, session: Session, now_ms: i64) -> None:
+        """Answer the requests to `session` that are due."""
         if self.due_ms != NO_ECHO and now_ms >= self.due_ms:
-            self._answer(now_ms)
+            self._answer(session, now_ms)
 
-    def _answer(self, now_ms: i64) -> None:
+    def _answer(self, session: Session, now_ms: i64) -> None:
         self.due_ms = NO_ECHO
         self._last_ms = now_ms
         links = self._links
         self._links = []
         if not links:
-            self._session.put_flow()
+            session.put_flow()
         for link in links:
             link.put_flow()
 

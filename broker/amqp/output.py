@@ -9,7 +9,7 @@ from mypy_extensions import i64
 
 from broker.amqp.composite import Performative
 from broker.amqp.errors import FRAME_SIZE_TOO_SMALL, ConnectionFault
-from broker.amqp.events import ConnectionOwner
+from broker.amqp.events import ENDED, ConnectionOwner
 from broker.amqp.frames import put_frame
 from broker.amqp.limits import FRAME_SIZE_MIN
 from broker.amqp.unsettled import UnsettledDeliveries
@@ -30,7 +30,7 @@ class Output:
 
     def __init__(self, owner: ConnectionOwner) -> None:
         self.frame_size_max: i64 = FRAME_SIZE_MIN
-        self._owner: Final = owner
+        self._owner: ConnectionOwner = owner
         self._writer = BytesWriter()
         self._chunks: list[bytes] = []
         self._chunk_bytes: i64 = 0
@@ -62,6 +62,11 @@ class Output:
         if not self._touched:
             self._touched = True
             self._owner.output_ready()
+
+    def end(self) -> None:
+        """Have the owner call `take` for the last time, and know it no more."""
+        self.touch()
+        self._owner = ENDED
 
     def put(self, channel: i64, performative: Performative) -> None:
         """Write a control frame. Raise ConnectionFault if it is larger than the peer takes."""

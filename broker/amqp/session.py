@@ -88,7 +88,7 @@ class Session:
         self.accepted: Final = AcceptedRange()
         self.unfinished: list[OutgoingLink] = []
         self.partial_deliveries: i64 = 0  # of which a part has arrived
-        self.echoes: Final = Echoes(self)
+        self.echoes: Final = Echoes()
         self._unsettled_in: Final[dict[int, IncomingLink]] = {}
         self._expected_delivery_id: i64 = -1
         self._remote_handle_max: Final[i64] = begin.handle_max
@@ -213,7 +213,7 @@ class Session:
         if was_shut or self.unfinished:
             self.room_again()
         if flow.echo:
-            self.echoes.request(link, now_ms)
+            self.echoes.request(self, link, now_ms)
 
     def _flow_of(self, link: Link, flow: Flow) -> None:
         if isinstance(link, OutgoingLink):

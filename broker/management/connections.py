@@ -111,7 +111,9 @@ class Connections(Entity):
         async def answer() -> Response:
             async for portion in in_portions(self._container.links()):
                 for link in portion:
-                    links.setdefault(int(_peer_of(link).id), []).append(link)
+                    peer = _peer_of(link)
+                    if peer is not None:
+                        links.setdefault(int(peer.id), []).append(link)
             return await listed(listing, wanted)
 
         return Later(answer)
@@ -160,11 +162,11 @@ class Links(Entity):
         """
         page = read_page(request, self.attributes, "connection")
         connection = request.text("connection", "")
-        records = [link_record(link) for link in self._container.links()]
+        records = (link_record(link) for link in self._container.links())
         chosen = {
             f"{record.address}\0{record.identity}": record
             for record in records
-            if connection in ("", record.connection)
+            if record is not None and connection in ("", record.connection)
         }
         return page.response(chosen[key].as_map() for key in page.choose(chosen))
 
@@ -185,14 +187,18 @@ def _is_stalled(record: EntityRecord) -> bool:
 
 
 def _identity_of(link: Link) -> str:
-    return f"{_peer_of(link).id}/{link.session.channel}/{link.handle}"
-
-
-def link_record(link: Link) -> LinkRecord:
-    """Return the attributes of `link`."""
+    """Return the identity of `link`, empty if its connection has ended."""
     peer = _peer_of(link)
+    return "" if peer is None else f"{peer.id}/{link.session.channel}/{link.handle}"
+
+
+def link_record(link: Link) -> LinkRecord | None:
+    """Return the attributes of `link`, None if its connection has ended."""
+    peer = _peer_of(link)
+    if peer is None:
+        return None
     owner = link.owner if isinstance(link, IncomingLink | OutgoingLink) else None
-    unsettled, oldest_ms = _unsettled(link)
+    unsettled, oldest_ms = _unsettled(link, now_ms=int(peer.container.clock.now_ms()))
     found = owner.subscription if isinstance(owner, ConsumerEndpoint) else None
     named = None if found is None else found.identity
     return LinkRecord(
@@ -214,32 +220,33 @@ def link_record(link: Link) -> LinkRecord:
     )
 
 
-def _unsettled(link: Link) -> tuple[int, int]:
+def _unsettled(link: Link, *, now_ms: int) -> tuple[int, int]:
     """Return the number of deliveries that the peer has not settled, and the oldest's age in ms."""
     if not isinstance(link, OutgoingLink) or link.owner is None:
         return 0, 0
     sent_ms = int(link.session.unsettled_out.oldest_sent_ms(link.owner))
-    now_ms = int(_peer_of(link).container.clock.now_ms())
     return int(link.owner.unsettled), now_ms - sent_ms if sent_ms else 0
 
 
-def _peer_of(link: Link) -> Peer:
+def _peer_of(link: Link) -> Peer | None:
+    """Return the client of `link`, None if its connection has ended while a list is made."""
     owner = link.session.connection.owner
-    assert isinstance(owner, Peer)
-    return owner
+    return owner if isinstance(owner, Peer) else None
 
 
 def _links_by_connection(container: Container) -> dict[int, list[Link]]:
     found: dict[int, list[Link]] = {}
     for link in container.links():
-        found.setdefault(int(_peer_of(link).id), []).append(link)
+        peer = _peer_of(link)
+        if peer is not None:
+            found.setdefault(int(peer.id), []).append(link)
     return found
 
 
 def _record_of(peer: Peer, links: list[Link]) -> ConnectionRecord:
-    held = [_unsettled(link) for link in links]
-    blocked_since_ms = int(peer.blocked_since_ms)
     now_ms = int(peer.container.clock.now_ms())
+    held = [_unsettled(link, now_ms=now_ms) for link in links]
+    blocked_since_ms = int(peer.blocked_since_ms)
     return ConnectionRecord(
         name=peer.container_id,
         identity=str(peer.id),

@@ -24,8 +24,8 @@ written."""
 SOURCES_MAX: Final = 100
 """Maximum sources that are counted in a second; further ones are one source.
 
-A line costs 0.1 ms of the event loop: a thousand refused logins in a second, each from an address
-of its own, would take a tenth of it.
+A thousand refused logins in a second, each from an address of its own, would spend a tenth of the
+event loop's time on lines.
 """
 
 FURTHER_SOURCES: Final = f"more than {SOURCES_MAX} addresses"

@@ -232,3 +232,29 @@ def test_a_connection_that_does_not_get_far_leaves_nothing_behind(
     assert growth(begin_and_end) < 1
     assert broker.watcher.errors == []
     assert broker.container.peer_count() == 0
+
+
+@pytest.mark.incompatible_with_mypyc
+@pytest.mark.parametrize("lost", [True, False], ids=["then lost", "then silent"])
+@pytest.mark.parametrize("early_end", EARLY_ENDS.values(), ids=EARLY_ENDS.keys())
+def test_a_connection_that_does_not_get_far_goes_without_the_collector(
+    early_end: Ending, lost: bool
+) -> None:
+    """Else a flood of refused logins would leave it so much that it stops the event loop."""
+    doorman = Doorman({"alice": "sesame"}, slow=True)
+    broker = Broker(watcher=Quiet(), authenticator=doorman)
+    gc.collect()
+    gc.disable()
+    try:
+        client = broker.dial()
+        early_end(client)
+        while doorman.waiting:
+            doorman.answer()
+        if lost:
+            client.hang_up()
+        broker.advance(300_000)
+        client.hang_up()
+        del client
+        assert engine_objects() == 0
+    finally:
+        gc.enable()

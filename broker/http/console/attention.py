@@ -124,7 +124,10 @@ class Attention:
     async def _of_clients(self) -> list[Concern]:
         stalled = blocked = 0
         async for links in in_portions(self._container.links()):
-            stalled += sum(link_record(each).oldest_unsettled_ms >= STALLED_MS for each in links)
+            records = [link_record(each) for each in links]
+            stalled += sum(
+                each is not None and each.oldest_unsettled_ms >= STALLED_MS for each in records
+            )
         async for peers in in_portions(self._container.peers()):
             blocked += sum(peer.blocked_since_ms != NO_DEADLINE for peer in peers)
         found = []
