@@ -25,7 +25,7 @@ def sqlite_twice(folder: Path) -> tuple[Store, Store]:
 
 def postgresql_twice(folder: Path) -> tuple[Store, Store]:  # noqa: ARG001 - data is in a server
     server = postgres.server()
-    url = server.url(server.database())
+    url = server.url(server.database_of_a_store())
     return PostgresStore(url), PostgresStore(url)
 
 

@@ -28,7 +28,7 @@ def sqlite(folder: Path) -> Store:
 
 def postgresql(folder: Path) -> Store:  # noqa: ARG001 - the data is in its server
     server = postgres.server()
-    return PostgresStore(server.url(server.database()))
+    return PostgresStore(server.url(server.database_of_a_store()))
 
 
 STORES = {"memory": memory, "sqlite": sqlite, "postgresql": postgresql}
