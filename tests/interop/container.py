@@ -1,8 +1,9 @@
 """The image that the Dockerfile describes, built and run by root, without a daemon.
 
 The base is made by mmdebstrap. Base and image are kept in .cache/image; the image is made anew
-when its sources have changed. A container is the image's root, mounted read-only in a mount
-namespace of its own, with a chroot into it.
+when its sources have changed. Every step of the Dockerfile runs, but the broker's modules are
+compiled to C for a few only, unless IMAGE_MODULES=all. A container is the image's root, mounted
+read-only in a mount namespace of its own, with a chroot into it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+import tomlkit
 
 from tests.interop.broker_process import ROOT
 from tests.interop.conftest import not_available
@@ -33,6 +35,10 @@ LOG: Final = CACHE / "build.log"
 BASE: Final = f"localhost/jms-broker-base:{RELEASE}"
 TOOLS: Final = ("buildah", "mmdebstrap", "unshare", "chroot")
 PACKAGES: Final = "python3,python3-venv,ca-certificates"
+
+ALONE: Final = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+"""Command for mmdebstrap, whose mounts lead to this machine's files: they are seen by it alone, and
+it leaves no process behind if it is killed, so the folder can be removed."""
 
 BUILD_SECONDS: Final = 1200
 RUN_SECONDS: Final = 60
@@ -47,6 +53,15 @@ COMPILER: Final = """\
 exec "/usr/bin/${0##*/}" "$@" -O0 -fno-lto
 """
 """Script that hides a compiler: the tests of the image need no fast code, which takes minutes."""
+
+ALL_MODULES: Final = os.environ.get("IMAGE_MODULES") == "all"
+"""Whether the image compiles all modules that pyproject.toml names, as a user's image does."""
+
+FEW_MODULES: Final = ("/broker/amqp/connection.py", "/broker/message.py")
+"""The modules that are compiled otherwise: two, so that they are linked to one library.
+
+`make build` has compiled all of them on this machine already, which takes minutes of CPU time.
+"""
 
 COMPILERS: Final = ("gcc", "x86_64-linux-gnu-gcc", "aarch64-linux-gnu-gcc")
 """Names by which Python may start it."""
@@ -146,7 +161,7 @@ def _built(tell: Callable[[str], None]) -> str:
     if BASE not in known:
         tell(f"making a base of Debian {RELEASE}")
         _make_base()
-    name = f"localhost/jms-broker:{RELEASE}-{digest(ROOT)}"
+    name = f"localhost/jms-broker:{RELEASE}-{digest(ROOT)}{'-all' if ALL_MODULES else ''}"
     if name in known:
         tell("nothing of the image has changed since it was built")
     else:
@@ -162,7 +177,7 @@ def _make_base() -> None:
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         root = Path(folder) / "root"
         options = ["--quiet", "--mode=root", "--variant=minbase", f"--include={PACKAGES}"]
-        _log(["mmdebstrap", *options, RELEASE, str(root)])
+        _log([*ALONE, "mmdebstrap", *options, RELEASE, str(root)])
         container = _buildah("from", "scratch").strip()
         _buildah("add", "--quiet", container, str(root), "/")
         _buildah("commit", "--quiet", "--rm", container, BASE)
@@ -181,7 +196,32 @@ def _build(name: str) -> None:
         certificates = f"--volume={CERTIFICATES}:{CERTIFICATES}:ro"
         options = ["--isolation=chroot", "--format=docker", f"--build-arg=BASE={BASE}"]
         secret = f"--secret=id=pip,src={settings}"
-        _buildah("bud", *options, certificates, hidden, secret, f"--tag={name}", str(ROOT))
+        context = Path(folder) / "context"
+        copy_context(context, all_modules=ALL_MODULES)
+        _buildah("bud", *options, certificates, hidden, secret, f"--tag={name}", str(context))
+
+
+def copy_context(context: Path, *, all_modules: bool) -> None:
+    """Copy the files of the checkout that an image is made of to `context`, a new folder.
+
+    Unless `all_modules`, its pyproject.toml names FEW_MODULES as those to compile.
+    """
+    for file in context_files(ROOT):
+        copy = context / file.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    if not all_modules:
+        project = context / "pyproject.toml"
+        document = tomlkit.parse(project.read_text())
+        compiled_by(document)["include"] = list(FEW_MODULES)
+        project.write_text(tomlkit.dumps(document))
+
+
+def compiled_by(project: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of mypyc in `project`, the content of a pyproject.toml."""
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    settings: dict[str, Any] = wheel["hooks"]["mypyc"]
+    return settings
 
 
 def _pip_settings() -> str:
@@ -199,17 +239,22 @@ def _pip_settings() -> str:
 
 
 def digest(folder: Path) -> str:
-    """Return a digest of everything in `folder`, a checkout, that an image is made of.
+    """Return a digest of everything in `folder`, a checkout, that an image is made of."""
+    digest = hashlib.sha256()
+    for file in context_files(folder):
+        digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def context_files(folder: Path) -> list[Path]:
+    """Return the files of `folder`, a checkout, that an image is made of.
 
     This is what .dockerignore lets into the build, that file itself, and the Dockerfile.
     """
     lines = (folder / ".dockerignore").read_text().splitlines()
     patterns = [line[1:] for line in lines if line.startswith("!")]
-    digest = hashlib.sha256()
-    for file in sorted(_files(folder, ["Dockerfile", ".dockerignore", *patterns])):
-        if file.suffix not in {".pyc", ".so"}:
-            digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    files = _files(folder, ["Dockerfile", ".dockerignore", *patterns])
+    return sorted(file for file in files if file.suffix not in {".pyc", ".so"})
 
 
 def _files(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -34,11 +35,18 @@ def need_cargo() -> None:
         pytest.skip(reason)
 
 
+def cargo_folder() -> Path:
+    """Return the folder of what Cargo fetches and builds, one of the user's caches (XDG)."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # a relative path is to be ignored, as the specification says
+    return (caches if caches.is_absolute() else Path.home() / ".cache") / "jms-broker-tests-cargo"
+
+
 def built() -> Path:
     """Return the program, built with exactly the versions that Cargo.lock names."""
     with CLIENT.place(pinned=SOURCES) as (place, missing):
-        # dependencies are built once: the next change of the cases uses them again
-        common = place.parent / "cargo"
+        # Cargo builds dependencies once, also for other checkouts of this user
+        common = cargo_folder()
         program = place / "bin" / "cases"
         if missing:
             install(
