@@ -32,7 +32,7 @@ def load(connection: Connection, texts: Texts) -> Index:
     """
     index = Index()
     for queue, name in connection.execute(select(QUEUE.c.id, QUEUE.c.name)):
-        index.know_queue(queue, name)
+        index.queue_ids[name] = queue
     if mark(connection, TIDY) == 0:
         forget_orphans(connection, texts, set(index.queue_ids.values()))
         set_mark(connection, TIDY, 1)
@@ -40,7 +40,7 @@ def load(connection: Connection, texts: Texts) -> Index:
     delivered.forget_gone(connection)
     if mark(connection, IN_USE) == 0:
         delivered.forget_all(connection)
-    index.chunks = chunks.load(connection, texts, index.names)
+    index.chunks = chunks.load(connection, texts, index.names())
     highest = connection.execute(select(func.max(QUEUE.c.id))).scalar() or 0
     queues = max(mark(connection, QUEUES), highest)  # no mark: older brokers wrote none
     index.speak_for(numbers=mark(connection, NUMBERS), queues=queues)
@@ -112,7 +112,7 @@ def messages(
 
     Without messages if none is left.
     """
-    sifting = Sifting(index.names, index.left_out)
+    sifting = Sifting(index.names(), index.left_out)
     damaged = sifting.damaged
     while found := reading.following_with_bytes(connection, texts, behind):
         for segment in found:
@@ -130,7 +130,7 @@ def places(
 ) -> tuple[StoredPlaces, list[Damage]]:
     """Return the places of the next messages with numbers above `behind`, and the damage found."""
     found = StoredPlaces()
-    sifting = Sifting(index.names, index.left_out)
+    sifting = Sifting(index.names(), index.left_out)
     while not found.numbers:
         segments = following(connection, behind)
         if not segments:
@@ -144,21 +144,13 @@ def places(
 
 
 def window(
-    connection: Connection,
-    texts: Texts,
-    index: Index,
-    *,
-    numbers: list[int],
-    learn: Callable[[Segment], None],
+    connection: Connection, texts: Texts, index: Index, *, numbers: list[int]
 ) -> tuple[list[StoredMessage], list[Damage]]:
-    """Return the stored messages of these numbers, ascending, and the damage found.
-
-    Call `learn` with each segment that was read, without its bytes.
-    """
-    sifting = Sifting(index.names, index.left_out)
+    """Return the stored messages of these numbers, ascending, and the damage found."""
+    sifting = Sifting(index.names(), index.left_out)
     for segment in reading.holding(connection, texts, numbers, with_bytes=True):
         sifting.take(segment, numbers)
         segment.body = None
-        learn(segment)
+        index.segments.learn(segment)
     sound, torn = chunks.complete(connection, index.chunks, sifting.sound)
     return sound, sifting.damaged + torn

@@ -61,15 +61,11 @@ class Changes:
 
 @final
 class Index:
-    """Ids of queues, segments, damaged messages (`left_out`), and the highest reserved numbers.
-
-    `names` has the names of queues by their ids. Another thread may look up names and damaged
-    messages in it while a commit is under way.
-    """
+    """Ids of queues, segments, damaged messages (`left_out`), and the highest reserved numbers."""
 
     def __init__(self) -> None:
         self.queue_ids: Final[dict[str, int]] = {}
-        self.names: Final[dict[int, str]] = {}
+        self._names: dict[int, str] | None = None
         self.numbers_up_to = 0
         self.queues_up_to = 0
         self.chunks = Chunks()
@@ -83,10 +79,11 @@ class Index:
         self.numbers_up_to = numbers
         self.queues_up_to = self._last_queue = queues
 
-    def know_queue(self, queue: int, name: str) -> None:
-        """Take up the id of a stored queue."""
-        self.queue_ids[name] = queue
-        self.names[queue] = name
+    def names(self) -> dict[int, str]:
+        """Return the names of queues by their ids; built once until queues change."""
+        if self._names is None:
+            self._names = {queue: name for name, queue in self.queue_ids.items()}
+        return self._names
 
     def apply(self, batch: Batch) -> Changes:
         """Apply `batch` to the index and return the rows to write. Call once per batch.
@@ -126,10 +123,11 @@ class Index:
         """Remove nodes, queues, subscriptions; the messages left over are deleted at a start."""
         names = [node.address for node in batch.nodes_removed if node.kind == "queue"]
         names += batch.subscriptions_removed
-        gone = [(name,) for name in names if self._forget_queue(name)]
+        gone = [(name,) for name in names if self.queue_ids.pop(name, None) is not None]
         nodes = [(node.kind, node.address) for node in batch.nodes_removed]
         subscriptions = [(queue,) for queue in batch.subscriptions_removed]
         if gone:
+            self._names = None
             changes.statements.append((SET_MARK, [(0, TIDY)]))
         marks = [(mark_of(node.kind, node.address),) for node in batch.nodes_removed]
         for statement, rows in (
@@ -140,14 +138,6 @@ class Index:
         ):
             if rows:
                 changes.statements.append((statement, rows))
-
-    def _forget_queue(self, name: str) -> bool:
-        """Forget the id of a queue. Return whether there was one."""
-        queue = self.queue_ids.pop(name, None)
-        if queue is None:
-            return False
-        del self.names[queue]
-        return True
 
     def _add(self, batch: Batch, changes: Changes) -> None:
         """Add nodes, subscriptions, and every queue that these or messages name."""
@@ -183,8 +173,9 @@ class Index:
 
     def _add_queue(self, name: str, rows: list[Row]) -> None:
         if name not in self.queue_ids:
+            self._names = None
             self._last_queue += 1
-            self.know_queue(self._last_queue, name)
+            self.queue_ids[name] = self._last_queue
             rows.append((self._last_queue, name))
 
 

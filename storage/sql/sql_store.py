@@ -142,14 +142,7 @@ class SqlStore(Store):
         return reading.following(connection, self._texts(), behind)
 
     async def load(self, numbers: list[int]) -> list[StoredMessage]:
-        index = self._index
-        find = partial(
-            contents.window,
-            texts=self._texts(),
-            index=index,
-            numbers=numbers,
-            learn=index.segments.learn,
-        )
+        find = partial(contents.window, texts=self._texts(), index=self._index, numbers=numbers)
         return await self._run(partial(self._sound, find))
 
     def load_now(self, numbers: list[int]) -> list[StoredMessage]:  # noqa: ARG002 - as the contract
@@ -158,16 +151,11 @@ class SqlStore(Store):
     def _sound(self, find: Callable[[Connection], Found[T]], connection: Connection) -> T:
         """Return the sound part of what `find` found, and quarantine the damaged messages."""
         sound, damaged = find(connection)
-        self._quarantine(connection, damaged)
-        return sound
-
-    def _quarantine(self, connection: Connection, found: list[Damage]) -> None:
-        """Quarantine the messages `found` damaged, except those that were found before."""
-        damaged = [damage for damage in found if damage[0] not in self._index.left_out]
         if damaged:
             self._at_once(connection, partial(quarantine, damaged=damaged))
             self._index.left_out.update(number for number, _ in damaged)
             self._quarantined += len(damaged)
+        return sound
 
     async def ids(self, behind: int) -> list[StoredId]:
         return await self._run(partial(ids.load, behind=behind))

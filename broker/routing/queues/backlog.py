@@ -143,7 +143,8 @@ class Backlog:
         paged = self.paged
         if paged is None or self._limit == FAR:
             return True
-        paged.ask_ahead(self._index(self._limit))
+        if self._index(self._limit) < paged.reserve():
+            paged.ask(0)  # ahead of need
         return self._head.count > 0 and self._head.number < self._limit
 
     def has(self, entry: QueueEntry) -> bool:

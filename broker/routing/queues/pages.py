@@ -109,13 +109,6 @@ class Pages:
                 high = middle
         return low
 
-    def asked(self) -> i64:
-        """Return how many pages from the first on are being loaded."""
-        count: i64 = 0
-        while count < i64(len(self._pages)) and self._pages[count].is_asked:
-            count += 1
-        return count
-
     def index_behind(self, position: i64) -> i64:
         """Return the index of the first page that has a message at a higher position."""
         number = (position + 1) >> SHIFT

@@ -184,6 +184,10 @@ class Paged:
         most = min(min(paging.window, WINDOWS_IN_ALL // backlogs), size // (average * PAGE))
         return max(i64(1), most)
 
+    def reserve(self) -> i64:
+        """Return the number of chunks before the first page below which that page is loaded."""
+        return self._portion() + 1
+
     def _portion(self) -> i64:
         paging = self._paging
         return max(1, (self.window() if paging.window > 0 else WINDOW // PAGE) // 2)
@@ -234,28 +238,9 @@ class Paged:
             self._is_counted = is_paged
             self._paging.backlogs += 1 if is_paged else -1
 
-    def ask_ahead(self, chunks: i64) -> None:
-        """Request the next portion of pages if there are few chunks before the first page.
-
-        `chunks` is their number. Pages that are being loaded count with them, so that at most two
-        portions are loaded at a time: the store reads one while consumers get the other.
-        """
-        portion = self._portion()
-        ahead = chunks + self.pages.asked()
-        while ahead <= portion:
-            asked = self.ask(ahead - chunks)
-            if asked == 0:
-                return
-            ahead += asked
-
-    def ask(self, index: i64) -> i64:
-        """Request a portion of pages from `index` on, unless that one is being loaded.
-
-        Return how many pages are requested.
-        """
-        pages = self.pages.take(index, at_most=self._portion(), bytes_max=PORTION_BYTES)
-        self._want(pages)
-        return i64(len(pages))
+    def ask(self, index: i64) -> None:
+        """Request a portion of pages from `index` on, unless that one is being loaded."""
+        self._want(self.pages.take(index, at_most=self._portion(), bytes_max=PORTION_BYTES))
 
     def ask_for(self, position: i64) -> bool:
         """Request the page that has the message at `position`. False if no page has it."""

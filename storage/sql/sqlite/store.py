@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,6 @@ from storage.api import StoreError
 from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
 from storage.facts import DiskSpace, QuarantinedMessage, StoreFacts
-from storage.records import StoredMessage
 from storage.sql import contents, events
 from storage.sql.contents import IN_USE
 from storage.sql.reading import learn
@@ -31,7 +30,6 @@ from storage.sql.sqlite.backup import back_up
 from storage.sql.sqlite.ballast import Ballast, with_room
 from storage.sql.sqlite.checkpoints import Checkpoints, bytes_of
 from storage.sql.sqlite.files import prepare_folder, resolved, tighten
-from storage.sql.sqlite.loads import LoadConnection
 from storage.sql.sqlite.lock import StoreLock
 from storage.sql.sqlite.reader import Reader
 from storage.sql.sqlite.writer import Writer
@@ -57,9 +55,6 @@ class SqliteStore(SqlStore):
         self._database: Final = resolved(database)
         self._writer: Final = Writer("store")
         self._reader: Final = Reader(self._database)
-        self._loads: Final = LoadConnection(self._database)
-        # the highest number of a message whose commit has ended
-        self._committed_up_to = -1
         self._copying: Final = asyncio.Lock()
         self._ending: Final = Event()
         self._lock: StoreLock | None = None
@@ -149,7 +144,6 @@ class SqliteStore(SqlStore):
         sqlite.prepare(connection)
         bring_up_to_date(connection)
         self._take_up(connection)
-        self._committed_up_to = self._first_number - 1
         connection.exec_driver_sql("PRAGMA wal_autocheckpoint=0")
         self._is_full = self._ballast.size > 0  # until `_measure` finds room
         self._measure()
@@ -161,7 +155,6 @@ class SqliteStore(SqlStore):
         async with self._copying:
             if not self._writer.is_closed:
                 await self._reader.close()
-                await self._loads.close()
                 await self._writer.do(self._close)
                 await self._writer.close()
 
@@ -183,16 +176,12 @@ class SqliteStore(SqlStore):
 
     async def _do(self, work: Callable[[], T]) -> T:
         """Do `work` in the thread and return its result. Raise StoreError for a driver's error."""
-        if self._writer.is_closed and self._failure is None:
-            raise self._not_open()
-        return await self._checked(partial(self._writer.do, work))
-
-    async def _checked(self, begin: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of what `begin` begins. Raise StoreError for a driver's error."""
         if self._failure is not None:
             raise self._failure
+        if self._writer.is_closed:
+            raise self._not_open()
         try:
-            return await begin()
+            return await self._writer.do(work)
         except (*sqlite.DRIVER_ERRORS, OSError, UnreadableError) as error:
             self._failure = sqlite.explained(error, self._database)
             raise self._failure from error
@@ -205,18 +194,13 @@ class SqliteStore(SqlStore):
 
     def _with_room(self, work: Callable[[], T], wanted: int = 0) -> T:
         """Return the result of `work`, which writes `wanted` bytes, if need be in ballast room."""
-        try:
-            return with_room(self._driver(), work, partial(self._make_room, wanted))
-        finally:
-            self._loads.resume()
+        return with_room(self._driver(), work, partial(self._make_room, wanted))
 
     def _make_room(self, wanted: int) -> bool:
         if not self._ballast.release(wanted):
             return False
         self._is_full = True
-        # the next write begins the log anew, not grows it: all is moved, and no other reads it
-        self._loads.pause()
-        self._checkpoint()
+        self._checkpoint()  # so that the next write begins the log anew, not grows it
         return True
 
     def _at_once(self, connection: Connection, work: Callable[[Connection], T]) -> T:
@@ -255,7 +239,6 @@ class SqliteStore(SqlStore):
         changes = self._index.apply(batch)  # once: the index counts it as written now
         write = partial(sqlite.write, self._driver(), texts, changes)
         self._with_room(write, bytes_of(batch))
-        self._committed_up_to = max(self._committed_up_to, int(batch.last_number()))
         self._checkpoints.written(batch)
         self._committed(batch)
         if self._checkpoints.is_due():
@@ -267,7 +250,6 @@ class SqliteStore(SqlStore):
         If the disk has no room for the file to grow, the log stays: the next commit tries again.
         """
         connection = self._opened()
-        self._loads.wait()
         try:
             logged, moved = sqlite.checkpoint(connection)
         except SQLAlchemyError as error:
@@ -278,25 +260,6 @@ class SqliteStore(SqlStore):
             return 0
         self._checkpoints.moved(logged)
         return sqlite.reusable_log(connection, self._database, unmoved=logged - moved)
-
-    # -- reading beside commits
-
-    async def load(self, numbers: list[int]) -> list[StoredMessage]:
-        """Load messages without waiting for a commit, unless one of them is not committed yet."""
-        if not numbers or numbers[-1] > self._committed_up_to or self._loads.is_closed:
-            return await super().load(numbers)
-        find = partial(
-            contents.window,
-            texts=self._texts(),
-            index=self._index,
-            numbers=numbers,
-            # only the writer's thread uses the segments that are remembered
-            learn=lambda _: None,
-        )
-        sound, damaged = await self._checked(partial(self._loads.do, find))
-        if damaged:
-            await self._run(partial(self._quarantine, found=damaged))
-        return sound
 
     # -- for management
 

@@ -1,4 +1,4 @@
-"""A thread that uses one connection of a store: it does all work in the order of the requests."""
+"""The one thread that uses a store's connection: it does all work in the order of the requests."""
 
 from __future__ import annotations
 
