@@ -212,7 +212,7 @@ class AccessRules:
             user=identity.user,
             client_id=client_id,
             entrance=entrance,
-            scopes=rules_of_scopes(identity.scopes) if identity.scopes else None,
+            scopes=rules_of_scopes(identity.scopes),
         )
         return self.judge(request)[0]
 
@@ -388,7 +388,7 @@ class AccessRules:
             user=identity.user,
             client_id="",
             entrance=entrance,
-            scopes=rules_of_scopes(identity.scopes) if identity.scopes else None,
+            scopes=rules_of_scopes(identity.scopes),
         )
         indexes: Sequence[WordIndex | GlobIndex] = (
             self._indexes_of_words(ALLOW, request)
@@ -424,7 +424,7 @@ class AccessRules:
             user=identity.user,
             client_id=client_id,
             entrance=entrance,
-            scopes=rules_of_scopes(identity.scopes) if identity.scopes else None,
+            scopes=rules_of_scopes(identity.scopes),
         )
         return explanation_of(self, request)
 

@@ -87,6 +87,6 @@ class ScopeRules:
 
 
 @lru_cache(maxsize=KEPT_MAX)
-def rules_of_scopes(scopes: tuple[str, ...]) -> ScopeRules:
-    """Return the rules of a set of scopes; logins with the same scopes share them."""
-    return ScopeRules(scopes)
+def rules_of_scopes(scopes: tuple[str, ...]) -> ScopeRules | None:
+    """Return the rules of a set of scopes, None without any; equal sets share their rules."""
+    return ScopeRules(scopes) if scopes else None
