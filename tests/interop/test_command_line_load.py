@@ -139,6 +139,11 @@ def test_an_interrupt_ends_it_with_the_figures_so_far(client: Client, address: s
     assert 0 < report["measured_s"] < 100
 
 
+def _is_sent_to(address: str, figures: dict[str, list[dict[str, object]]]) -> bool:
+    """Return whether a reading of `top` has messages for `address`: its load has begun."""
+    return any(each["name"] == address and each["published"] for each in figures["queues"])
+
+
 @pytest.mark.parametrize("role", ["sender", "receiver"])
 def test_a_broker_that_ends(own_broker: BrokerProcess, role: str) -> None:
     rate = ("--rate", "0.001") if role == "receiver" else ()

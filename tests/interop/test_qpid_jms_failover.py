@@ -16,6 +16,9 @@ from tests.support.tls_listening import until
 
 pytestmark = pytest.mark.slow
 
+JVM_START_S = 60.0
+"""Maximum seconds until the client's process has connected, on a machine that is busy."""
+
 PHASE = "TakeoverPhase#sendsUntilItsConnectionIsRestored"
 
 
@@ -46,7 +49,7 @@ async def test_a_client_that_connected_before_the_standby_was_there_finds_it(
     url = f"failover:(amqp://127.0.0.1:{leader.port},amqp://127.0.0.1:{standby.port})"
     phase = partial(junit.phase, PHASE, tmp_path, url=f"{url}?failover.maxReconnectDelay=250")
     working = asyncio.create_task(asyncio.to_thread(phase))
-    await until(lambda: any("connection opened" in line for line in leader.lines))
+    await until(lambda: any("connection opened" in line for line in leader.lines), JVM_START_S)
     await standby.launch()
     await stands_by(standby)
     await leader.kill()

@@ -116,9 +116,9 @@ def blocking_handshake(port: int, client: ssl.SSLContext) -> None:
         pass
 
 
-async def until(is_so: Callable[[], bool]) -> None:
-    """Run the loop until `is_so`."""
-    end_s = time.monotonic() + PATIENCE_S
+async def until(is_so: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+    """Run the loop until `is_so`. Fail after `patience_s` seconds."""
+    end_s = time.monotonic() + patience_s
     while not is_so():
         assert time.monotonic() < end_s
         await turn()

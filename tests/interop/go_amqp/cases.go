@@ -28,7 +28,7 @@ var _ = shows("a wrong password is refused", "", func(s *scene) {
 
 var _ = shows("an idle connection is kept by empty frames", "", func(s *scene) {
 	options := s.strictOptions()
-	options.IdleTimeout = time.Second
+	options.IdleTimeout = 2 * time.Second
 	session := must(s.dial(s.host("BROKER_STRICT_URL"), options).NewSession(s, nil))
 	time.Sleep(4500 * time.Millisecond)
 	s.fill(session, "still here")

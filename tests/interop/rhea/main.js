@@ -29,7 +29,7 @@ shows("what the broker offers is seen", "", async (scene) => {
 });
 
 shows("an idle connection is kept by empty frames", "", async (scene) => {
-  const connection = await scene.connect({ ...scene.where(true), idle_time_out: 1000 });
+  const connection = await scene.connect({ ...scene.where(true), idle_time_out: 2000 });
   assert.ok(connection.idle_time_out <= 2000);
   await new Promise((resolve) => setTimeout(resolve, 2 * connection.idle_time_out + 500));
   await scene.fill(connection, 'still here');
