@@ -1,4 +1,4 @@
-"""`jms-broker explain`: what an attach would meet, and what a selector selects."""
+"""`jms-broker explain`: what an attach would meet, what a selector selects, why a link waits."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ ATTACH: Final = "attach"
 FLOW_COLUMNS: Final = (
     *("container_id", "link", "session", "selector", "selected"),
     *("reason", "group", "served", "explanation"),
+)
+
+CREDIT_COLUMNS: Final = (
+    *("container_id", "link", "session", "credit", "unsettled"),
+    *("reason", "explanation"),
 )
 
 WHOLE: Final = re.compile(r"[+-]?\d{1,18}")
@@ -53,8 +58,8 @@ class ExplainGroup(PlainGroup):
 
 explain = Commands(
     cls=ExplainGroup,
-    help="Explain what a consumer would meet (`explain ADDRESS`, or `explain attach ADDRESS`), and"
-    " what a selector selects.",
+    help="Explain what a consumer would meet (`explain ADDRESS`, or `explain attach ADDRESS`), what"
+    " a selector selects, where a message goes, and why a consumer or a producer waits.",
     epilog=EXIT_STATUSES,
 )
 
@@ -156,13 +161,40 @@ def flow(
         fail("name a queue, or a subscription by --subscription", EXIT_USAGE)
     with at.opened() as broker:
         told = broker.ask("EXPLAIN", "flow", queue=queue, subscription=subscription)
-    if json:
+    _print_links(told, "consumers", FLOW_COLUMNS, as_json=json)
+
+
+@explain.command(epilog=EXIT_STATUSES)
+@at_broker
+def credit(
+    at: BrokerAt,
+    address: Annotated[
+        str, typer.Argument(help="The address that is sent to.", show_default=False)
+    ],
+    kind: Annotated[
+        NodeKind | None, typer.Option(help="What ADDRESS is said to be.", show_default=False)
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print why the producers of an address get no credit, and what to do."""
+    facts = {"address": address, "kind": None if kind is None else kind.value}
+    with at.opened() as broker:
+        told = broker.ask("EXPLAIN", "credit", more=facts)
+    _print_links(told, "producers", CREDIT_COLUMNS, as_json=json)
+
+
+def _print_links(told: Record, name: str, columns: Sequence[str], *, as_json: bool) -> None:
+    """Print an explanation: what is said of all, then a table of the links that it has as `name`.
+
+    JSON is one object.
+    """
+    if as_json:
         print_record(told, as_json=True)
         return
-    consumers = cast("Sequence[Record]", told["consumers"])
-    print_record({name: each for name, each in told.items() if name != "consumers"}, as_json=False)
-    if consumers:
-        print_records(consumers, FLOW_COLUMNS, as_json=False)
+    links = cast("Sequence[Record]", told[name])
+    print_record({each: value for each, value in told.items() if each != name}, as_json=False)
+    if links:
+        print_records(links, columns, as_json=False)
 
 
 def _parted(typed: str) -> tuple[str, object]:

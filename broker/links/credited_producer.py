@@ -13,7 +13,7 @@ from broker.routing.batches.staged_transaction import check_room, is_filled
 from broker.routing.credit.credit_policy import CreditPolicy
 from broker.routing.credit.credit_pool import UNLIMITED
 from broker.routing.credit.quota import Quota
-from broker.routing.entries.participants import Producer
+from broker.routing.entries.participants import Label, Producer
 from broker.routing.errors import QueueFull
 from broker.routing.queues.node import Node
 
@@ -218,6 +218,16 @@ class CreditedProducer(Producer):
 
     def recall(self) -> None:
         self._link.recall()
+
+    def label(self) -> Label:
+        """Identify this producer for an operator."""
+        peer, link = self._peer, self._link
+        return Label(peer.container_id, link.name, f"{peer.id}/{link.session.channel}")
+
+    def is_over_quota(self) -> bool:
+        """Return whether it waits for the rates, or the backlog, of its user."""
+        quota = self._quota()
+        return quota is not None and quota.waiting.has(self)
 
     def node_gone(self) -> None:
         self._link.detach(LinkFault(RESOURCE_DELETED, "the node was deleted"))

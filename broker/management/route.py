@@ -8,17 +8,16 @@ from typing import Final
 from broker.amqp.descriptors import AMQP_VALUE, APPLICATION_PROPERTIES
 from broker.amqp.encode import BytesWriter, put_descriptor, put_value
 from broker.amqp.sections import Sections
-from broker.links.attach import KINDS, kind_of
 from broker.links.container import Container
+from broker.management.credit import CREDIT, Credits
 from broker.management.definition import plain_value
 from broker.management.entity import Caller, Operation
 from broker.management.explain import ATTACH, Explanations
 from broker.management.flow import FLOW, Flows
+from broker.management.producer_address import producer_address
 from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.management.response import Response
 from broker.message import Message, Origin, read_message
-from broker.routing.addresses import address as addresses
-from broker.routing.addresses.address import Address
 from broker.routing.addresses.identity import identity_of
 from broker.routing.queues.node import TOPIC
 from broker.routing.queues.queue import Queue
@@ -53,8 +52,8 @@ class Routes:
         request.only("address", "kind", "properties", "publisher")
         for part in VIEWED:
             caller.demand("view", Resource(MANAGEMENT, part))
-        address = self._address(request)
         router = self._container.router
+        address = producer_address(router, request)
         node = router.find(address.topic() if address.kind == TOPIC else address)
         told: dict[str, object] = {
             "kind": address.kind,
@@ -72,16 +71,6 @@ class Routes:
                 message = self._message(request, Origin(publisher, key))
                 told |= self._subscriptions(node.destinations(message))
         return Response(body=told)
-
-    def _address(self, request: Request) -> Address:
-        """Return the address with the kind of node that a producer would get."""
-        word = request.text("kind", "")
-        if word and word not in KINDS:
-            raise Refused(BAD_REQUEST, f"kind must be one of {', '.join(KINDS)}")
-        router = self._container.router
-        text = addresses.check(request.text("address"))
-        address = router.parse(text, kind_of([word] if word else []))
-        return address.of_kind(router.kind_of(address))
 
     def _message(self, request: Request, origin: Origin) -> Message:
         properties = plain_value(request.arguments.get("properties") or {})
@@ -118,4 +107,5 @@ def explanations_of(container: Container) -> Mapping[str, Mapping[str, Operation
         ATTACH: Explanations(container).operations(),
         ROUTE: Routes(container).operations(),
         FLOW: Flows(container).operations(),
+        CREDIT: Credits(container).operations(),
     }

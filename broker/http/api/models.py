@@ -268,21 +268,6 @@ class AccessBody(RequestBody):
     tls: bool | None = None
 
 
-class AttachBody(RequestBody):
-    """An attach of a receiver that is to be explained."""
-
-    container_id: Text | None = None
-    link_name: Text | None = None
-    address: Text | None = None
-    lookup: bool | None = None
-    kind: Text | None = None
-    durable: bool | None = None
-    shared: bool | None = None
-    is_global: bool | None = Field(default=None, alias="global")
-    selector: Text | None = None
-    no_local: bool | None = None
-
-
 class ManagementBody(RequestBody):
     """A request to management, with the names that `$management` has for its parts.
 
@@ -305,52 +290,6 @@ class ManagementRecord(BaseModel):
     status: int
     description: str
     body: object
-
-
-class FlowConsumer(BaseModel):
-    """A consumer of a queue, and why it gets messages or none.
-
-    `served` is `CONTAINER-ID/LINK` of the consumer that has the queue or `group` in its place.
-    """
-
-    container_id: str
-    link: str
-    session: str
-    selected: int
-    selector: str | None
-    group: str | None
-    served: str | None
-    reason: str
-    explanation: str
-
-
-class FlowRecord(BaseModel):
-    """The flow from a queue: its messages by state, and why consumers get them or none.
-
-    `selected` of the first `examined` ready messages pass the filter of a consumer.
-    """
-
-    queue: str
-    ready: int
-    unsettled: int
-    scheduled: int
-    held: int
-    examined: int
-    reason: str
-    explanation: str
-    consumers: list[FlowConsumer]
-    not_listed: int
-
-
-class RouteBody(RequestBody):
-    """A message that is to be explained: `kind` is the capability that its producer gives."""
-
-    address: Text
-    kind: Text | None = None
-    publisher: Text | None = Field(default=None, description="the client id of the producer")
-    properties: (
-        Annotated[dict[Text, str | int | float | bool], Field(max_length=NAMES_MAX)] | None
-    ) = Field(default=None, description="the application properties")
 
 
 class Nothing(RequestBody):
@@ -422,33 +361,6 @@ class CheckRecord(BaseModel):
     rules: int
     roles: int
     limits: int
-
-
-class AttachRecord(BaseModel):
-    """The result that an attach would have; `refusal` is null if it would be accepted."""
-
-    kind: str | None
-    node: str | None
-    row: str | None
-    subscription: str | None
-    verdict: str | None
-    refusal: str | None
-    description: str | None
-
-
-class RouteRecord(BaseModel):
-    """The way of a message. A node that `is_there` not would be made, or the message refused.
-
-    `subscriptions` are the identities of those that would get it, at most 500 of them.
-    """
-
-    kind: str
-    node: str
-    is_there: bool
-    key: str
-    subscriptions: list[str]
-    unnamed: int
-    not_listed: int
 
 
 class AuditRecord(BaseModel):

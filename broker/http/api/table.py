@@ -9,6 +9,7 @@ from broker.http.api.broker_endpoints import broker_endpoints
 from broker.http.api.changes import perform, put_node, put_user
 from broker.http.api.endpoint import GET, POST, PUT, Endpoint
 from broker.http.api.entities import AFTER, LIMIT, ResourceKind, performed, stated
+from broker.http.api.explain_endpoints import explain_endpoints
 from broker.http.api.jobs import Jobs
 from broker.http.api.kinds import (
     BRIDGES,
@@ -33,16 +34,10 @@ from broker.http.api.message_endpoints import message_endpoints
 from broker.http.api.models import (
     AccessBody,
     AccessRecord,
-    AttachBody,
-    AttachRecord,
     CheckRecord,
-    FlowRecord,
     ManagementBody,
     ManagementRecord,
-    MessagePlace,
     NodeBody,
-    RouteBody,
-    RouteRecord,
     TokenBody,
     TopicBranchRecord,
     UserBody,
@@ -50,10 +45,7 @@ from broker.http.api.models import (
 from broker.http.api.parameters import NUMBER, Parameter
 from broker.http.api.topics_tree import DEPTH_MAX, list_topics_tree
 from broker.management.acl import ACL
-from broker.management.explain import ATTACH
-from broker.management.flow import FLOW
 from broker.management.response import CREATED, OK
-from broker.management.route import ROUTE
 from broker.management.tokens import TOKEN, NewTokenRecord
 
 OF_NODES: Final = (
@@ -100,7 +92,7 @@ def endpoints() -> list[Endpoint]:
         *_connections(),
         *_users(),
         *_access(),
-        *_explanations(),
+        *explain_endpoints(),
         Endpoint(
             method=POST,
             path="/management",
@@ -215,37 +207,5 @@ def _access() -> list[Endpoint]:
             right="view management:acl",
             work=performed(ACL, "CHECK"),
             result=CheckRecord,
-        ),
-    ]
-
-
-def _explanations() -> list[Endpoint]:
-    return [
-        Endpoint(
-            method=POST,
-            path="/explain/attach",
-            summary="Say what an attach of a receiver would lead to",
-            right="view some part of management",
-            work=stated(ATTACH, "EXPLAIN"),
-            body=AttachBody,
-            result=AttachRecord,
-        ),
-        Endpoint(
-            method=POST,
-            path="/explain/route",
-            summary="Say where a message would go: the node, and the subscriptions of a topic",
-            right="view management:queues, topics and subscriptions",
-            work=stated(ROUTE, "EXPLAIN"),
-            body=RouteBody,
-            result=RouteRecord,
-        ),
-        Endpoint(
-            method=POST,
-            path="/explain/flow",
-            summary="Say why the consumers of a queue or subscription get no messages",
-            right="view management:queues, subscriptions and connections",
-            work=stated(FLOW, "EXPLAIN"),
-            body=MessagePlace,
-            result=FlowRecord,
         ),
     ]

@@ -60,6 +60,11 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
         "/explain/attach",
         ("address", "kind", "container_id", "link_name", "selector"),
     ),
+    "credit": (
+        "Why do the producers of this address wait?",
+        "/explain/credit",
+        ("address", "kind"),
+    ),
     "flow": (
         "Why do the consumers of this queue get nothing?",
         "/explain/flow",

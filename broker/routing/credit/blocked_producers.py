@@ -18,6 +18,10 @@ class BlockedProducers:
         """Return whether a producer waits."""
         return bool(self._producers)
 
+    def has(self, producer: Producer) -> bool:
+        """Return whether `producer` waits."""
+        return producer in self._producers
+
     def count(self) -> int:
         """Return the number of producers that wait."""
         return len(self._producers)

@@ -73,3 +73,7 @@ class Pacing:
     def is_waited_for(self) -> bool:
         """Return whether producers wait."""
         return self._waiting.any()
+
+    def holds(self, producer: Producer) -> bool:
+        """Return whether `producer` waits."""
+        return self._waiting.has(producer)

@@ -131,6 +131,10 @@ class Node(TimerCallback):
             context.timer_queue.at(pacing.deadline_ms, self)
         return False
 
+    def is_paced(self, producer: Producer) -> bool:
+        """Return whether `producer` waits for consumers to catch up."""
+        return self._pacing is not None and self._pacing.holds(producer)
+
     def pace(self, now_ms: i64) -> None:
         """Resume producers that have waited for consumers for PATIENCE_MS."""
         if self._pacing is not None:

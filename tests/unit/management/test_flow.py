@@ -11,7 +11,6 @@ from broker.amqp.descriptors import SELECTOR_FILTER
 from broker.amqp.encode import BytesWriter, put_value
 from broker.amqp.terminus import Source, SourceFilter
 from broker.amqp.types import Described, ULong
-from broker.http.api.table import endpoints
 from broker.routing.addresses.policy import AddressPolicy
 from broker.security.identity import ADMIN
 from tests.support.access import OWNER, RuledUsers
@@ -148,7 +147,3 @@ async def test_what_is_not_there(tmp_path: Path) -> None:
         for place in ({"queue": "missing"}, {"subscription": "missing"}):
             answer = await api.ask("POST", "/explain/flow", place)
             assert problem(answer)["status"] == 404
-
-
-def test_the_endpoint_is_there() -> None:
-    assert "/explain/flow" in {each.path for each in endpoints()}

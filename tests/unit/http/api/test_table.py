@@ -21,6 +21,7 @@ BODIES: dict[str, object] = {
     "/access/explain": {"verb": "send", "resource": "queue:q"},
     "/explain/attach": {"address": "q"},
     "/explain/route": {"address": "q"},
+    "/explain/credit": {"address": "q"},
     "/explain/flow": {"queue": "q"},
     "/config/reload": {},
     "/log-level": {"level": "warning"},
