@@ -271,6 +271,7 @@ NO_TEST_OF_ITS_OWN: Final = {
     "storage/sql/migrations/versions/v0009_stages.py": "the same",
     "storage/sql/migrations/versions/v0017_unsettled.py": "the same",
     "storage/sql/migrations/versions/v0018_lease_terminus.py": "the same",
+    "storage/sql/migrations/versions/v0019_auto_created.py": "the same",
     "storage/sql/migrations/versions/v0008_leases.py": "the same",
     "storage/sql/migrations/versions/v0010_labels.py": "the same",
     "storage/sql/migrations/versions/v0011_subscription_owner.py": "the same",

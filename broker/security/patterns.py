@@ -17,13 +17,12 @@ from typing import Final, final
 from broker.security.resources import (
     EVERY,
     NAMES,
-    OWN_NAMES,
-    OWN_NODE,
     QUEUE,
     RESERVED,
     SUBSCRIPTION,
     TOPIC,
     VERBS,
+    is_own_name,
     names,
 )
 
@@ -208,7 +207,7 @@ def _check_variables(text: str) -> None:
 
 
 def _words_pattern(text: str, kind: str, rest: str) -> RulePattern:
-    if rest.startswith(OWN_NAMES) or rest == OWN_NODE:
+    if is_own_name(rest):
         raise PatternError(
             f"{text!r}: the broker's own names have the kinds temporary:, subscription: and"
             " management:"

@@ -100,6 +100,11 @@ OWN_NODE: Final = "$management"
 """The name of the broker's own node; its resources are of the kind `management`."""
 
 
+def is_own_name(name: str) -> bool:
+    """Return whether a queue or topic of that `name` is the broker's own: rules do not apply."""
+    return name.startswith(OWN_NAMES) or name == OWN_NODE
+
+
 class ResourceError(ValueError):
     """A text names no resource. The message says what is allowed."""
 

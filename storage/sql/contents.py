@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.sql import chunks, delivered, reading
-from storage.sql.index import AUTO_CREATED, NUMBERS, QUEUES, TIDY, Index, mark_of
+from storage.sql.index import NUMBERS, QUEUES, TIDY, Index
 from storage.sql.leases import FENCING_TOKENS
 from storage.sql.quarantine import forget_gone
 from storage.sql.rows import subscription_of
@@ -84,18 +84,11 @@ def set_mark(connection: Connection, name: str, value: int) -> None:
 
 def nodes(connection: Connection) -> list[StoredNode]:
     """Return every node, in the order in which they were added."""
-    marks = select(MARK.c.name).where(MARK.c.name.startswith(AUTO_CREATED, autoescape=True))
-    auto_created = set(connection.execute(marks).scalars())
-    columns = (NODE.c.kind, NODE.c.address, NODE.c.creator)
+    columns = (NODE.c.kind, NODE.c.address, NODE.c.creator, NODE.c.auto_created)
     rows = connection.execute(select(*columns).order_by(NODE.c.id))
     return [
-        StoredNode(
-            address=address,
-            kind=kind,
-            auto_created=mark_of(kind, address) in auto_created,
-            creator=creator,
-        )
-        for kind, address, creator in rows
+        StoredNode(address=address, kind=kind, auto_created=auto_created, creator=creator)
+        for kind, address, creator, auto_created in rows
     ]
 
 

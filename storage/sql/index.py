@@ -14,11 +14,9 @@ from storage.sql.rows import subscription_row
 from storage.sql.segments.packing import unknown_queues
 from storage.sql.segments.segments import SegmentChanges, Segments
 from storage.sql.statements import (
-    DELETE_MARK,
     DELETE_NODE,
     DELETE_QUEUE,
     DELETE_SUBSCRIPTION,
-    INSERT_MARK,
     INSERT_NODE,
     INSERT_QUEUE,
     INSERT_SUBSCRIPTION,
@@ -35,9 +33,6 @@ QUEUES: Final = "queues"
 TIDY: Final = "tidy"
 """Mark that is 1 as long as no queue was removed and no volatile message was stored: then a start
 has no messages to look for and delete."""
-
-AUTO_CREATED: Final = "auto-created "
-"""Beginning of the marks of nodes that clients created by naming them: kind and address follow."""
 
 NUMBERS_AT_ONCE: Final = 1_000_000
 """Message numbers that one write of the mark reserves."""
@@ -129,11 +124,9 @@ class Index:
         if gone:
             self._names = None
             changes.statements.append((SET_MARK, [(0, TIDY)]))
-        marks = [(mark_of(node.kind, node.address),) for node in batch.nodes_removed]
         for statement, rows in (
             (DELETE_QUEUE, gone),
             (DELETE_NODE, nodes),
-            (DELETE_MARK, marks),
             (DELETE_SUBSCRIPTION, subscriptions),
         ):
             if rows:
@@ -156,14 +149,13 @@ class Index:
             changes.statements.append((INSERT_QUEUE, queues))
         if batch.nodes_added:
             nodes = [
-                (node.kind, node.address, node.creator, node.kind, node.address)
+                (
+                    *(node.kind, node.address, node.creator, node.auto_created),
+                    *(node.kind, node.address),
+                )
                 for node in batch.nodes_added
             ]
             changes.statements.append((INSERT_NODE, nodes))
-            made = [node for node in batch.nodes_added if node.auto_created]
-            if made:
-                names = [mark_of(node.kind, node.address) for node in made]
-                changes.statements.append((INSERT_MARK, [(name, 1, name) for name in names]))
         if batch.subscriptions_added:
             subscriptions = [subscription_row(each) for each in batch.subscriptions_added]
             changes.statements.append((INSERT_SUBSCRIPTION, subscriptions))
@@ -177,8 +169,3 @@ class Index:
             self._last_queue += 1
             self.queue_ids[name] = self._last_queue
             rows.append((self._last_queue, name))
-
-
-def mark_of(kind: str, address: str) -> str:
-    """Return the name of the mark of a node that a client created by naming it."""
-    return f"{AUTO_CREATED}{kind} {address}"

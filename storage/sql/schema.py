@@ -13,7 +13,7 @@ from storage.api import StoreError
 from storage.sql.tables import METADATA
 from storage.sql.transaction import transaction
 
-HEAD: Final = "0018"
+HEAD: Final = "0019"
 """Newest version in `migrations/versions`; a test compares it with alembic's."""
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"

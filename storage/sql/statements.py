@@ -51,27 +51,18 @@ INSERT_QUEUE: Final = insert(QUEUE)
 """Parameters: id, name."""
 
 INSERT_NODE: Final = insert(NODE).from_select(
-    ["kind", "address", "creator"],
+    ["kind", "address", "creator", "auto_created"],
     select(
         bindparam("kind", type_=NODE.c.kind.type),
         bindparam("address", type_=NODE.c.address.type),
         bindparam("creator", type_=NODE.c.creator.type),
+        bindparam("auto_created", type_=NODE.c.auto_created.type),
     ).where(
         ~exists().where(NODE.c.kind == bindparam("of_kind"), NODE.c.address == bindparam("at"))
     ),
 )
-"""Parameters: kind, address, creator, then kind and address again. A node that is there stays."""
-
-INSERT_MARK: Final = insert(MARK).from_select(
-    ["name", "value"],
-    select(
-        bindparam("name", type_=MARK.c.name.type), bindparam("value", type_=MARK.c.value.type)
-    ).where(~exists().where(MARK.c.name == bindparam("which"))),
-)
-"""Parameters: name, value, and the name again. A mark that is there stays."""
-
-DELETE_MARK: Final = delete(MARK).where(MARK.c.name == bindparam("which"))
-"""Parameters: name."""
+"""Parameters: kind, address, creator, whether a client created it by naming it; then kind and
+address again. A node that is there stays."""
 
 INSERT_SUBSCRIPTION: Final = (
     insert(SUBSCRIPTION)

@@ -18,6 +18,7 @@ from sqlalchemy import (
     String,
     Table,
     UniqueConstraint,
+    false,
 )
 
 METADATA: Final = MetaData()
@@ -42,6 +43,7 @@ NODE: Final = Table(
     Column("kind", String, nullable=False),
     Column("address", String, nullable=False),
     Column("creator", String, nullable=True),
+    Column("auto_created", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("kind", "address"),
     sqlite_autoincrement=True,
 )

@@ -40,6 +40,6 @@ def test_a_queue_that_is_made_anew_has_another_id() -> None:
     by_statement = dict(changes.statements)
     assert by_statement[DELETE_QUEUE] == [("q",)]
     assert by_statement[INSERT_QUEUE] == [(102, "q")]
-    assert by_statement[INSERT_NODE] == [("queue", "q", None, "queue", "q")]
+    assert by_statement[INSERT_NODE] == [("queue", "q", None, False, "queue", "q")]
     ((_, _, facts),) = changes.segments.segments
     assert queue_at(facts, 0) == 102

@@ -227,3 +227,19 @@ async def test_nodes_of_a_broker_that_stored_no_creators_have_none(tmp_path: Pat
     found = [(node.kind, node.address, node.creator) for node in await store.nodes()]
     assert found == [("queue", "q", None), ("topic", "t", None), ("queue", "new", "ada")]
     await store.close()
+
+
+async def test_nodes_that_marks_say_clients_created_are_so_by_a_column(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    with connected(database) as connection:
+        prepare(connection)
+        schema(connection, "0018")
+        connection.commit()
+    change(database, "INSERT INTO node (kind, address) VALUES ('queue', 'a b'), ('topic', 'a b')")
+    change(database, "INSERT INTO mark (name, value) VALUES ('auto-created topic a b', 1)")
+    store = SqliteStore(database)
+    await store.open()
+    found = {node.kind: node.auto_created for node in await store.nodes()}
+    assert found == {"queue": False, "topic": True}
+    await store.close()
+    assert rows(database, "SELECT name FROM mark WHERE name LIKE 'auto-created%'") == []

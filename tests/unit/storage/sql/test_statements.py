@@ -31,8 +31,8 @@ ORDERS = [
     pytest.param(DELETE_NODE, ["of_kind", "at"], id="kind, address"),
     pytest.param(
         INSERT_NODE,
-        ["kind", "address", "creator", "of_kind", "at"],
-        id="kind, address, creator, kind, address",
+        ["kind", "address", "creator", "auto_created", "of_kind", "at"],
+        id="kind, address, creator, whether auto-created, kind, address",
     ),
 ]
 
