@@ -27,6 +27,8 @@ LIBRARIES_MAX: Final = 3.0
 """On a slow machine: the CPU time of the first start, as a multiple of that program's."""
 
 RUNS: Final = 9
+RUNS_MIN: Final = 3
+"""After so many runs, further ones are only for a start that has not been fast yet."""
 
 PAGE: Final = ROOT / "docs" / "testing.md"
 
@@ -118,7 +120,17 @@ def test_it_starts_fast(
     slowness: list[float] = []
     first: list[tuple[float, ...]] = []
     further: list[tuple[float, ...]] = []
-    for _ in range(RUNS):
+
+    def is_fast() -> bool:
+        least_first = min(cpu for _, cpu in first)
+        return (
+            least_first < max(FIRST_S, LIBRARIES_MAX * min(slowness))
+            and min(cpu for _, cpu in further) < FURTHER_S
+        )
+
+    for number in range(RUNS):
+        if number >= RUNS_MIN and is_fast():
+            break
         done = bare.run("python", "-c", TIMES, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         slowness.append(float(bare.run("python", "-c", LIBRARIES, cwd=tmp_path).stdout))
@@ -128,8 +140,7 @@ def test_it_starts_fast(
     with capsys.disabled():
         print(f"\nthe first broker, all imports included: {milliseconds(first)}")
         print(f"each further one: {milliseconds(further)}")
-    assert min(cpu for _, cpu in first) < max(FIRST_S, LIBRARIES_MAX * min(slowness))
-    assert min(cpu for _, cpu in further) < FURTHER_S
+    assert is_fast()
 
 
 def milliseconds(times: list[tuple[float, ...]]) -> str:
