@@ -28,6 +28,11 @@ STALLED_AT: Final = 4 * 1024 * 1024
 """Bytes of unsent output above which a peer is not read from: its requests may add to them."""
 
 
+READ_AT_ONCE: Final = 1024 * 1024
+"""Bytes of input in a turn of the event loop after which other connections are served first. The
+loop (libuv) would read up to 32 times 256 KiB from a socket that stays full, while others wait."""
+
+
 class SocketProtocol(asyncio.Protocol, Transport):
     """The asyncio protocol of one connection, and the transport of its peer.
 
@@ -47,6 +52,10 @@ class SocketProtocol(asyncio.Protocol, Transport):
         self._peer: Peer | None = None
         self._reading = True
         self._paused = False
+        # uvloop's time stands still during a turn; asyncio's loop reads a socket once in a turn
+        self._loop_time_s = asyncio.get_running_loop().time
+        self._turn_s = 0.0
+        self._read_bytes = 0
         self._gone: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -67,8 +76,26 @@ class SocketProtocol(asyncio.Protocol, Transport):
             self.freeze()
 
     def data_received(self, data: bytes) -> None:
-        if self._peer is not None:
-            self._peer.receive(data)
+        peer = self._peer
+        if peer is not None:
+            now_s = self._loop_time_s()
+            if now_s != self._turn_s:
+                self._turn_s, self._read_bytes = now_s, 0
+            self._read_bytes += len(data)
+            if self._read_bytes >= READ_AT_ONCE:
+                self._read_later()
+            peer.receive(data)
+
+    def _read_later(self) -> None:
+        """Read on in the next turn of the event loop, after other connections."""
+        self._read_bytes = 0
+        if self._transport is not None and self._reading and not self._paused:
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if self._transport is not None and self._reading and not self._paused:
+            self._transport.resume_reading()
 
     def eof_received(self) -> bool:
         return False

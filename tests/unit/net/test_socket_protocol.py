@@ -137,3 +137,37 @@ async def test_input_that_is_held_waits_in_the_socket(app: App) -> None:
         assert app.stats.published == 0
         peer.release_input()
         await until(lambda: app.stats.published == 1)
+
+
+@pytest.mark.attack("R5")
+async def test_a_client_that_sends_much_is_read_again_after_the_others(app: App) -> None:
+    """The event loop would read on as long as the socket is full, 32 times in a row."""
+    async with SocketClient(app.port) as sender:
+        await fill_link(sender)
+        (protocol,) = app.listeners.connections
+        transport = protocol._transport
+        assert transport is not None
+        protocol._loop_time_s = lambda: 0.0  # all in one turn
+        protocol.data_received(message(0))
+        assert transport.is_reading(), "less than READ_AT_ONCE"
+        protocol.data_received(message(1))
+        assert not transport.is_reading()
+        await asyncio.sleep(0)
+        assert transport.is_reading()
+        await until(lambda: app.stats.published == 2)
+
+
+async def test_a_connection_that_is_paused_meanwhile_stays_so(app: App) -> None:
+    async with SocketClient(app.port) as sender:
+        await fill_link(sender)
+        (protocol,) = app.listeners.connections
+        transport = protocol._transport
+        assert transport is not None
+        protocol._loop_time_s = lambda: 0.0  # all in one turn
+        for number in range(2):
+            protocol.data_received(message(number))
+        protocol.pause()
+        await asyncio.sleep(0)
+        assert not transport.is_reading()
+        protocol.resume()
+        assert transport.is_reading()
