@@ -35,6 +35,8 @@ SMALL: Final = {
     "spark.driver.memory": "512m",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
+    # off in the commands, too: to plan again after each shuffle of a dozen rows takes time
+    "spark.sql.adaptive.enabled": "false",
     # to generate and compile code for a dozen rows takes a fifth of the time; commands do so
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
