@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from broker.links.access import existing_node
 from broker.links.container import Container
 from broker.links.credited_producer import CreditedProducer
 from broker.management.credit_reasons import (
     DISK,
-    DRAINING,
     MEMORY,
     STORE_BEHIND,
     TEXTS,
@@ -18,11 +18,12 @@ from broker.management.credit_reasons import (
     reason_of_producers,
 )
 from broker.management.entity import Caller, Operation
+from broker.management.flow_reasons import DRAINING
 from broker.management.producer_address import producer_address
 from broker.management.request import NOT_FOUND, Refused, Request
 from broker.management.response import Response
 from broker.routing.credit.credit_policy import CreditPolicy
-from broker.routing.queues.node import TOPIC, Node
+from broker.routing.queues.node import TOPIC
 from broker.security.resources import MANAGEMENT, Resource
 
 CREDIT: Final = "credit"
@@ -56,19 +57,37 @@ class Credits:
             caller.demand("view", Resource(MANAGEMENT, part))
         router = self._container.router
         address = producer_address(router, request)
-        node = router.find(address.topic() if address.kind == TOPIC else address)
+        node = existing_node(router, address)
         if node is None:
             raise Refused(NOT_FOUND, f"no {address.kind} {address.text}")
         shortage = _shortage_of(router.credit_policy)
-        attached = [each for each in node.producers if isinstance(each, CreditedProducer)]
-        producers = [_told(each, node, shortage) for each in attached[:PRODUCERS_MAX]]
-        reason = reason_of_producers([str(each["reason"]) for each in producers])
+        # counted once: the room of a topic is that of all its subscriptions
         pool = node.credit_pool
+        room = None if pool is None else int(node.room_for_more())
+        promised = 0 if pool is None else int(pool.granted)
+        attached = [each for each in node.producers if isinstance(each, CreditedProducer)]
+        producers = [
+            _told(
+                each,
+                CreditFacts(
+                    credit=int(each.outstanding()),
+                    shortage=shortage,
+                    is_over_quota=each.is_over_quota(),
+                    room=room,
+                    promised=promised,
+                    is_paced=node.is_paced(each),
+                    window=int(each.window),
+                    unsettled=int(each.unsettled),
+                ),
+            )
+            for each in attached[:PRODUCERS_MAX]
+        ]
+        reason = reason_of_producers([str(each["reason"]) for each in producers])
         told = {
             "kind": address.kind,
             "node": address.name if address.kind == TOPIC else address.text,
-            "room": _room_of(node),
-            "promised": 0 if pool is None else int(pool.granted),
+            "room": room,
+            "promised": promised,
             "reason": reason,
             "explanation": TEXTS[reason],
             "producers": producers,
@@ -77,19 +96,8 @@ class Credits:
         return Response(body=told)
 
 
-def _told(producer: CreditedProducer, node: Node, shortage: str | None) -> Mapping[str, object]:
+def _told(producer: CreditedProducer, facts: CreditFacts) -> Mapping[str, object]:
     """Return the credit of a producer, and the reason if it has none."""
-    pool = node.credit_pool
-    facts = CreditFacts(
-        credit=int(producer.outstanding()),
-        shortage=shortage,
-        is_over_quota=producer.is_over_quota(),
-        room=_room_of(node),
-        promised=0 if pool is None else int(pool.granted),
-        is_paced=node.is_paced(producer),
-        window=int(producer.window),
-        unsettled=int(producer.unsettled),
-    )
     reason, label = reason_of_producer(facts), producer.label()
     return {
         "container_id": label.container_id,
@@ -100,11 +108,6 @@ def _told(producer: CreditedProducer, node: Node, shortage: str | None) -> Mappi
         "reason": reason,
         "explanation": TEXTS[reason],
     }
-
-
-def _room_of(node: Node) -> int | None:
-    """Return for how many more messages `node` may grant credit, None for any number."""
-    return None if node.credit_pool is None else int(node.room_for_more())
 
 
 def _shortage_of(policy: CreditPolicy) -> str | None:

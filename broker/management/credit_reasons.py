@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from broker.management.flow_reasons import DIFFERENT, DRAINING, reason_of_all
+
 HAS_CREDIT: Final = "has-credit"
 NO_PRODUCER: Final = "no-producer"
 DISK: Final = "disk"
-DRAINING: Final = "draining"
 STORE_BEHIND: Final = "store-behind"
 MEMORY: Final = "memory"
 USER_LIMIT: Final = "user-limit"
@@ -20,7 +21,6 @@ PROMISED: Final = "promised"
 PACED: Final = "paced"
 OUTCOMES: Final = "outcomes"
 PASSING: Final = "passing"
-DIFFERENT: Final = "different"
 
 TEXTS: Final = {
     HAS_CREDIT: "the client may send, at least on one link: it sends nothing, or waits for the"
@@ -87,8 +87,4 @@ def reason_of_producer(facts: CreditFacts) -> str:
 
 def reason_of_producers(reasons: list[str]) -> str:
     """Return the reason of a node whose producers have these `reasons`."""
-    if not reasons:
-        return NO_PRODUCER
-    if HAS_CREDIT in reasons:
-        return HAS_CREDIT
-    return reasons[0] if len(set(reasons)) == 1 else DIFFERENT
+    return reason_of_all(reasons, served=HAS_CREDIT) if reasons else NO_PRODUCER

@@ -105,10 +105,13 @@ def reason_of_queue(facts: QueueFacts) -> str:
     return NO_CONSUMER if facts.consumers == 0 else FLOWS
 
 
-def reason_of_all(reasons: Collection[str]) -> str:
-    """Return the reason of a queue with ready messages whose consumers have these reasons."""
-    if FLOWS in reasons:
-        return FLOWS
+def reason_of_all(reasons: Collection[str], served: str = FLOWS) -> str:
+    """Return the reason of a node whose links have these `reasons`: `served` if one of them has it.
+
+    The node is a queue with ready messages, whose links are consumers, or has producers.
+    """
+    if served in reasons:
+        return served
     return next(iter(reasons)) if len(set(reasons)) == 1 else DIFFERENT
 
 

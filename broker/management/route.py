@@ -8,6 +8,7 @@ from typing import Final
 from broker.amqp.descriptors import AMQP_VALUE, APPLICATION_PROPERTIES
 from broker.amqp.encode import BytesWriter, put_descriptor, put_value
 from broker.amqp.sections import Sections
+from broker.links.access import existing_node
 from broker.links.container import Container
 from broker.management.credit import CREDIT, Credits
 from broker.management.definition import plain_value
@@ -54,7 +55,7 @@ class Routes:
             caller.demand("view", Resource(MANAGEMENT, part))
         router = self._container.router
         address = producer_address(router, request)
-        node = router.find(address.topic() if address.kind == TOPIC else address)
+        node = existing_node(router, address)
         told: dict[str, object] = {
             "kind": address.kind,
             "node": address.name if address.kind == TOPIC else address.text,

@@ -89,13 +89,17 @@ class SocketProtocol(asyncio.Protocol, Transport):
     def _read_later(self) -> None:
         """Read on in the next turn of the event loop, after other connections."""
         self._read_bytes = 0
-        if self._transport is not None and self._reading and not self._paused:
+        if self._transport is not None and self._may_read():
             self._transport.pause_reading()
             asyncio.get_running_loop().call_soon(self._read_on)
 
     def _read_on(self) -> None:
-        if self._transport is not None and self._reading and not self._paused:
+        if self._transport is not None and self._may_read():
             self._transport.resume_reading()
+
+    def _may_read(self) -> bool:
+        is_there = self._transport is not None and not self._transport.is_closing()
+        return is_there and self._reading and not self._paused
 
     def eof_received(self) -> bool:
         return False

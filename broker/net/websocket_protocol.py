@@ -75,10 +75,6 @@ class WebSocketProtocol(SocketProtocol):
         if not self._websocket.is_behind and self._may_read():
             transport.resume_reading()
 
-    def _may_read(self) -> bool:
-        is_there = self._transport is not None and not self._transport.is_closing()
-        return is_there and self._reading and not self._paused
-
     def _take(self, payload: bytes) -> None:
         """Answer what the handshake and the control frames need, and give `payload` to the peer."""
         websocket = self._websocket

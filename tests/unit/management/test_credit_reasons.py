@@ -9,7 +9,6 @@ import pytest
 
 from broker.management import credit_reasons
 from broker.management.credit_reasons import (
-    DIFFERENT,
     DISK,
     FULL,
     HAS_CREDIT,
@@ -24,6 +23,7 @@ from broker.management.credit_reasons import (
     reason_of_producer,
     reason_of_producers,
 )
+from broker.management.flow_reasons import DIFFERENT
 from tests.support.tidy import ROOT
 
 pytestmark = pytest.mark.requirement("OPS-21")
