@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults import power_trace
+from tests.faults.power_check import Held, Judge
 from tests.faults.power_cut import run
 from tests.faults.power_image import Cut, Disk
 from tests.faults.power_trace import (
@@ -22,8 +23,9 @@ from tests.faults.power_trace import (
     Write,
     events_of,
 )
-from tests.faults.power_wire import without_header
+from tests.faults.power_wire import Copy, History, Transaction, without_header
 from tests.support.frames import message
+from tests.unit.storage.test_batch import stored
 
 IMAGES = 100
 
@@ -190,6 +192,36 @@ def test_a_power_cut_leaves(
     left = [disk.image(cut, random.Random(seed)) for seed in range(200)]
     assert all(image in possible for image in left)
     assert all(image in left for image in possible)
+
+
+# -- what may be said of it
+
+PROMISED = 10
+DISCHARGED = 20
+CUTS = [
+    pytest.param(5, 1, {}, id="one of two was stored before the cut, neither was promised"),
+    pytest.param(15, 1, {"lost": 1, "torn": 1}, id="one of two is missing that were promised"),
+    pytest.param(15, 2, {}, id="both are there before the discharge"),
+    pytest.param(25, 2, {}, id="both are there, the discharge had no effect yet"),
+    pytest.param(25, 1, {"torn": 1}, id="one of two is gone after the discharge"),
+    pytest.param(25, 0, {}, id="both are gone after the discharge"),
+]
+
+
+@pytest.mark.parametrize(("cut", "there", "counts"), CUTS)
+def test_a_transaction_that_retires_two_messages_is_judged(
+    cut: int, there: int, counts: dict[str, int]
+) -> None:
+    history = History([])
+    retired = [
+        history.add(Copy("q", number, b"x", 1, 1, promised=PROMISED, taken=DISCHARGED))
+        for number in (1, 2)
+    ]
+    history.transactions.append(Transaction(discharged=DISCHARGED, retired=retired))
+    held = Held(first_number=100)
+    for copy in retired[:there]:
+        held.messages[copy.queue, copy.number] = stored(copy.number).with_bytes(b"x")
+    assert Judge(history, []).judge(cut, held).counts == counts
 
 
 def test_a_store_keeps_what_follows_the_header() -> None:

@@ -129,7 +129,7 @@ def test_an_interrupt_ends_it_with_the_figures_so_far(client: Client, address: s
     with client.started("load", address, "--json", "--warm-up", "0", "--duration", "100") as load:
         with client.started("top", "--json", "--interval", "0.2") as top:
             assert top.stdout is not None
-            while not json.loads(top.stdout.readline())["broker"]["received_rate"]:
+            while not _is_sent_to(address, json.loads(top.stdout.readline())):
                 pass
         load.send_signal(signal.SIGINT)
         printed, errors = load.communicate(timeout=SECONDS)
