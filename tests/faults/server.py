@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from tests.interop.broker_process import READY, ROOT, from_checkout
+from tests.interop.broker_process import READY, ROOT, from_checkout, is_preloaded
+from tests.interop.preloaded_process import AwaitedProcess, PreloadedProcess
 
 START_S: Final = 30.0
 STOP_S: Final = 15.0
@@ -30,6 +31,9 @@ STANDBY: Final = "standby of "
 
 SQLITE: Final = "sqlite:///"
 DEFAULT_STORE: Final = "sqlite:///data/store.db"
+
+
+AnyProcess = asyncio.subprocess.Process | AwaitedProcess
 
 
 class NotReady(RuntimeError):  # noqa: N818 - named for the broker's state
@@ -57,18 +61,27 @@ class Place:
         return self.store.startswith(SQLITE)
 
     @property
+    def is_preloaded(self) -> bool:
+        """Return whether the modules of preloaded.py are those of the broker to be started."""
+        return is_preloaded() and self.sources is None and self.compiled is not from_checkout()
+
+    @property
     def database(self) -> Path:
         """Return the path of an SQLite store's file."""
         return self.folder / self.store.removeprefix(SQLITE)
 
     def command(self) -> list[str]:
+        """Return how a user starts `jms-broker`."""
+        if self._interpreted:
+            return [sys.executable, "-m", "broker"]
+        return [str(Path(sys.executable).with_name("jms-broker"))]
+
+    def arguments(self) -> list[str]:
+        """Write the settings file; return the arguments with which the broker is started."""
         config = self.folder / "broker.toml"
         config.write_text(self.settings)
-        broker = [str(Path(sys.executable).with_name("jms-broker"))]
-        if self._interpreted:
-            broker = [sys.executable, "-m", "broker"]
         options = ["--port", str(self.port), "--config", str(config), "--store", self.store]
-        return [*broker, "serve", *options]
+        return ["serve", *options]
 
     def environment(self) -> dict[str, str]:
         kept = {
@@ -94,7 +107,7 @@ class Server:
         self.lines: Final[deque[str]] = deque(maxlen=LINES_KEPT)
         self.port = 0
         self.pid = 0
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: AnyProcess | None = None
         self._reading: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
         self.stands_by: Final = asyncio.Event()
@@ -111,16 +124,28 @@ class Server:
         self._ready.clear()
         self.stands_by.clear()
         self.pid = 0
-        self._process = await asyncio.create_subprocess_exec(
+        self._process = await self._begun(within)
+        self._reading = asyncio.create_task(self._read(self._process))
+
+    async def _begun(self, within: Sequence[str]) -> AnyProcess:
+        place = self.place
+        command, arguments = place.command(), place.arguments()
+        if place.is_preloaded and not within:
+            return await AwaitedProcess.of(
+                PreloadedProcess(
+                    command, arguments, folder=place.folder, variables=place.environment()
+                )
+            )
+        return await asyncio.create_subprocess_exec(
             *within,
-            *self.place.command(),
+            *command,
+            *arguments,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            cwd=self.place.folder,
-            env=self.place.environment(),
+            cwd=place.folder,
+            env=place.environment(),
             start_new_session=True,
         )
-        self._reading = asyncio.create_task(self._read(self._process))
 
     async def ready(self) -> None:
         """Wait for the ready line; raise NotReady if none arrives."""
@@ -135,7 +160,7 @@ class Server:
             raise NotReady("\n".join(self.lines))
         self.starts_ms.append((time.monotonic() - self._started_at) * 1000)
 
-    async def _read(self, process: asyncio.subprocess.Process) -> None:
+    async def _read(self, process: AnyProcess) -> None:
         assert process.stdout is not None
         async for line in process.stdout:
             text = line.decode(errors="replace").rstrip()

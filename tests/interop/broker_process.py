@@ -1,4 +1,8 @@
-"""A broker in a process of its own, started as a user starts it: `jms-broker serve`."""
+"""A broker in a process of its own.
+
+Within pytest it is forked by preloaded.py, since a start takes half a second of a core. Elsewhere,
+and where a test names a program, it is started as a user starts it: `jms-broker serve`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Final
+from typing import IO, Final
+
+from tests.interop.preloaded_process import PreloadedProcess
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 
@@ -94,6 +100,34 @@ def environment(**variables: str) -> dict[str, str]:
     return kept | variables
 
 
+def is_preloaded() -> bool:
+    """Return whether a broker may be forked: by hand, only what a user would start is started."""
+    return "PYTEST_VERSION" in os.environ
+
+
+def _started(
+    program: Sequence[str] | None,
+    serve: Sequence[str],
+    *,
+    folder: Path,
+    variables: Mapping[str, str],
+) -> tuple[subprocess.Popen[str] | PreloadedProcess, IO[str]]:
+    """Start `program`, or else a broker with the arguments `serve`; return it and its output."""
+    if program is None and is_preloaded():
+        forked = PreloadedProcess(command(), serve, folder=folder, variables=variables)
+        return forked, os.fdopen(forked.output)
+    process = subprocess.Popen(
+        program or [*command(), *serve],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        env=variables,
+    )
+    assert process.stdout is not None
+    return process, process.stdout
+
+
 class Broker:
     """A broker at `url`, started by these tests or elsewhere."""
 
@@ -114,11 +148,12 @@ class BrokerProcess(Broker):
         *,
         settings: str = "",
         variables: Mapping[str, str] | None = None,
+        port: int = 0,
         program: Sequence[str] | None = None,
     ) -> None:
         """Start it and wait until it is ready; its store is in memory, unless `settings` name one.
 
-        `program` is run in place of `jms-broker serve`, which takes a free port.
+        `program` is run in place of `jms-broker serve`, which listens at `port`, 0 for a free one.
         """
         config = folder / "broker.toml"
         config.write_text(settings if "store = " in settings else f'store = "memory"\n{settings}')
@@ -126,21 +161,16 @@ class BrokerProcess(Broker):
         self.http_url = ""
         self.listeners: Final[dict[str, str]] = {}
         self._lines: Final[SimpleQueue[str]] = SimpleQueue()
-        self._process: Final = subprocess.Popen(
-            program or [*command(), "serve", "--port", "0", "--config", str(config)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=folder,
-            env=environment(**(variables or {})),
+        serve = ["serve", "--port", str(port), "--config", str(config)]
+        self._process, self._output = _started(
+            program, serve, folder=folder, variables=environment(**(variables or {}))
         )
         self._reader: Final = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         super().__init__(self._ready_url())
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self.log.open("w") as log, self._process.stdout as output:
+        with self.log.open("w") as log, self._output as output:
             for line in output:
                 log.write(line)
                 log.flush()

@@ -1,8 +1,8 @@
-"""`jms-broker` without its start: a process that has loaded the command, and forks for each call.
+"""`jms-broker` without its start: a process that has loaded its modules, and forks for each call.
 
-To load the command takes 0.4 s of a core, to fork 10 ms. Each call is a process of its own, with
-its own arguments, folder, environment and files. Tests of how the command starts, of signals and of
-terminals start it anew; so does each test that runs a broker.
+To load a command takes 0.4 s of a core, a broker 0.6 s; to fork takes 10 ms. Each call is a process
+of its own, with its own arguments, folder, environment and files. Tests of how the command starts
+and of terminals start it anew; so does each program that measures.
 """
 
 from __future__ import annotations
@@ -20,25 +20,44 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
 CALL: Final = Path(__file__).with_name("preloaded_call.py")
 ENDS_SECONDS: Final = 10
-LENGTH_BYTES: Final = 4
+CALL_BYTES_MAX: Final = 2**18
+"""Most bytes of a call, which is one packet: its arguments and its environment."""
+
+
+OTHERS: Final = ("broker.__main__", "broker.cli", "broker.doctor", "storage.sql.migrations")
+"""Modules that a broker does not import: those of commands, and those that alembic runs."""
+
+
+class Loaded(Enum):
+    """The modules that are loaded: those of commands, or those of a broker."""
+
+    COMMANDS = "commands"
+    BROKER = "broker"
+
+
+def preloaded_command() -> list[str]:
+    """Return a command that does what `jms-broker` does; start the process that it needs."""
+    return [sys.executable, "-IS", str(CALL), place_of_calls(Loaded.COMMANDS)]
 
 
 @cache
-def preloaded_command() -> list[str]:
-    """Return a command that does what `jms-broker` does; start the process that it needs."""
+def place_of_calls(loaded: Loaded) -> str:
+    """Return the socket of a process that forks for each call; start it, with `loaded` modules."""
     from tests.interop.broker_process import environment
 
     folder = Path(tempfile.mkdtemp(prefix="preloaded-"))
     place = folder / "socket"
     process = subprocess.Popen(
-        [sys.executable, "-P", __file__, str(place)],
+        [sys.executable, "-P", __file__, str(place), loaded.value],
         env=environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -52,7 +71,7 @@ def preloaded_command() -> list[str]:
         shutil.rmtree(folder)
 
     atexit.register(end)
-    return [sys.executable, "-IS", str(CALL), str(place)]
+    return str(place)
 
 
 # ---- the process that forks
@@ -63,7 +82,7 @@ def serve(place: str) -> None:
 
     Return in each process that is to run the command; never return in the first one.
     """
-    with socket.socket(socket.AF_UNIX) as listener:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(place)
         listener.listen(100)
         print("loaded", flush=True)
@@ -88,10 +107,7 @@ def _reap() -> None:
 
 def _answer(connection: socket.socket) -> None:
     """Fork once more for the command; send its status when it has ended."""
-    head, files, _, _ = socket.recv_fds(connection, LENGTH_BYTES, 3)
-    length, received = int.from_bytes(head, "big"), b""
-    while len(received) < length:
-        received += connection.recv(length - len(received))
+    received, files, _, _ = socket.recv_fds(connection, CALL_BYTES_MAX, 3)
     pid = os.fork()
     if pid == 0:
         connection.close()
@@ -99,13 +115,21 @@ def _answer(connection: socket.socket) -> None:
         return
     for each in files:
         os.close(each)
-    _, status = os.waitpid(pid, 0)
+    # a caller that has ended meanwhile is told nothing
     with suppress(BrokenPipeError):
-        connection.send(bytes([os.waitstatus_to_exitcode(status) % 256]))
+        connection.send(b"%d" % pid)
+        _, status = os.waitpid(pid, 0)
+        connection.send(b"%d" % os.waitstatus_to_exitcode(status))
     os._exit(0)
 
 
-def _become(files: list[int], arguments: list[str], folder: str, variables: dict[str, str]) -> None:
+def _become(
+    files: list[int],
+    command: list[str],
+    arguments: list[str],
+    folder: str,
+    variables: dict[str, str],
+) -> None:
     """Take over the arguments, the folder, the environment and the files of a caller."""
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -115,22 +139,40 @@ def _become(files: list[int], arguments: list[str], folder: str, variables: dict
     os.environ.clear()
     os.environ.update(variables)
     sys.argv = ["jms-broker", *arguments]
+    # by which a broker starts its shards, and itself anew
+    sys.orig_argv = [sys.executable, *command, *arguments]
 
 
 def _file(descriptor: int, mode: Literal["r", "w"]) -> io.TextIOWrapper:
     return open(descriptor, mode, encoding="utf-8", closefd=False, buffering=1)
 
 
-def _load() -> None:
-    """Import all modules of the command line, except those whose libraries are missing."""
-    package = importlib.import_module("broker.cli")
-    for module in pkgutil.iter_modules(package.__path__, "broker.cli."):
+def _load(loaded: Loaded) -> None:
+    """Import the modules, except those whose libraries are missing."""
+    for name in _commands() if loaded is Loaded.COMMANDS else _broker():
         with suppress(ModuleNotFoundError):
-            importlib.import_module(module.name)
+            importlib.import_module(name)
     gc.freeze()
 
 
+def _commands() -> Iterator[str]:
+    package = importlib.import_module("broker.cli")
+    return (module.name for module in pkgutil.iter_modules(package.__path__, "broker.cli."))
+
+
+def _broker() -> Iterator[str]:
+    """Yield the names of the modules that a broker may load, whatever its settings."""
+    yield "broker.cli.serve"
+    for name in ("broker", "storage"):
+        package = importlib.import_module(name)
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+            if not module.name.startswith(OTHERS):
+                yield module.name
+
+
 if __name__ == "__main__":
-    _load()
+    _load(Loaded(sys.argv[2]))
     serve(sys.argv[1])
+    if sys.argv[1:2] == ["serve"]:
+        os.setsid()
     importlib.import_module("jms_broker").main()

@@ -8,14 +8,40 @@ import marshal
 import os
 import socket
 import sys
+from collections.abc import Mapping, Sequence
 
-place, arguments = sys.argv[1], sys.argv[2:]
-with socket.socket(socket.AF_UNIX) as connection:
-    connection.connect(place)
-    call = marshal.dumps((arguments, os.getcwd(), dict(os.environ)))  # noqa: PTH109
-    files = array.array("i", [0, 1, 2])
-    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)]
-    connection.sendmsg([len(call).to_bytes(4, "big")], rights)
-    connection.sendall(call)
-    status = connection.recv(1)
-sys.exit(status[0] if status else "jms-broker was killed")
+ANSWER_BYTES = 20
+
+
+def call(
+    connection: socket.socket,
+    command: Sequence[str],
+    arguments: Sequence[str],
+    *,
+    folder: str,
+    variables: Mapping[str, str],
+    files: Sequence[int],
+) -> int:
+    """Have `jms-broker` called with `arguments`; return the id of its process.
+
+    `command` is how a user starts it, for a broker that starts itself again. `files` are its
+    standard input, output and error.
+    """
+    text = marshal.dumps((list(command), list(arguments), folder, dict(variables)))
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))]
+    connection.sendmsg([text], rights)
+    return int(connection.recv(ANSWER_BYTES))
+
+
+def main(place: str, *arguments: str) -> None:
+    """Call the command at the socket `place`, and end with its status."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.connect(place)
+        folder = os.getcwd()  # noqa: PTH109
+        command = ["jms-broker"]
+        call(connection, command, arguments, folder=folder, variables=os.environ, files=(0, 1, 2))
+        sys.exit(int(connection.recv(ANSWER_BYTES)) % 256)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.interop.broker_process import BrokerProcess, command
+from tests.interop.broker_process import BrokerProcess
 
 ASKING: Final = "import socket; socket.create_connection(('127.0.0.1', {port})).recv(1)"
 """A program that asks the test to restart its broker, and ends when the broker is back."""
@@ -35,7 +35,7 @@ class RestartedBroker:
     ) -> None:
         self._folder: Final = folder
         self._settings: Final = settings
-        self._program: Final = [*(program or command())]
+        self._program: Final = program
         self._variables: Final = variables
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port: Final[int] = free.getsockname()[1]
@@ -57,7 +57,8 @@ class RestartedBroker:
         return BrokerProcess(
             self._folder,
             settings=self._settings,
-            program=[*self._program, *words],
+            port=self.port,
+            program=[*self._program, *words] if self._program else None,
             variables=self._variables,
         )
 

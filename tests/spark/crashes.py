@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 from proton import Message, Terminus
 from proton.utils import BlockingConnection, SyncRequestResponse
 
-from tests.interop.broker_process import BrokerProcess, command
+from tests.interop.broker_process import BrokerProcess
 from tests.interop.proton_peer import Peer
 from tests.spark.driver import Plan
 from tests.spark.session import MASTER
@@ -68,8 +68,7 @@ class Scene:
 
     def _start(self) -> BrokerProcess:
         folder = self.folder / "broker"
-        serve = ["serve", "--port", str(self.port), "--config", str(folder / "broker.toml")]
-        return BrokerProcess(folder, settings=self._settings, program=[*command(), *serve])
+        return BrokerProcess(folder, settings=self._settings, port=self.port)
 
     def restart_broker(self, *, away_s: float, meanwhile: Callable[[], None] | None = None) -> None:
         """Kill the broker without a warning, and start it `away_s` seconds later on its store."""
