@@ -106,7 +106,7 @@ def _reap() -> None:
 
 
 def _answer(connection: socket.socket) -> None:
-    """Fork once more for the command; send its status when it has ended."""
+    """Fork once more for the command; send the id of its process, and its status at its end."""
     received, files, _, _ = socket.recv_fds(connection, CALL_BYTES_MAX, 3)
     pid = os.fork()
     if pid == 0:
@@ -115,6 +115,8 @@ def _answer(connection: socket.socket) -> None:
         return
     for each in files:
         os.close(each)
+    # before its caller can send a signal to the group, and so to the shards that a broker starts
+    os.setpgid(pid, pid)
     # a caller that has ended meanwhile is told nothing
     with suppress(BrokenPipeError):
         connection.send(b"%d" % pid)
@@ -173,6 +175,4 @@ def _broker() -> Iterator[str]:
 if __name__ == "__main__":
     _load(Loaded(sys.argv[2]))
     serve(sys.argv[1])
-    if sys.argv[1:2] == ["serve"]:
-        os.setsid()
     importlib.import_module("jms_broker").main()

@@ -28,7 +28,7 @@ class PreloadedProcess:
     `output` is what it prints, as a descriptor that its user closes. `ended` is a socket that is
     readable once it has ended.
 
-    It has a session of its own, so that a signal to its group reaches the shards that it starts.
+    It leads a group of processes, so that a signal to the group reaches the shards that it starts.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class PreloadedProcess:
 
 
 class AwaitedProcess:
-    """A `PreloadedProcess` for coroutines; use `started`."""
+    """A `PreloadedProcess` for coroutines, made by `of`."""
 
     def __init__(self, process: PreloadedProcess, stdout: asyncio.StreamReader) -> None:
         self._process: Final = process
