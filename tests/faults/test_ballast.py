@@ -68,17 +68,25 @@ class Foreign:
         self._file: Final = disk / "disk" / "foreign"
 
     def fill(self, leaving: int = 0) -> None:
-        """Take all free space except `leaving` bytes."""
+        """Take all space that is free now, except `leaving` bytes.
+
+        A ballast that the broker gives back meanwhile is left to it.
+        """
         with self._file.open("ab", buffering=0) as file:
-            while not self._allocate(file.fileno(), leaving):
+            wanted = self._free(file.fileno()) - leaving
+            while not self._allocate(
+                file.fileno(), min(wanted, self._free(file.fileno()) - leaving)
+            ):
                 pass  # the broker was quicker: there is less space now
 
-    def _allocate(self, descriptor: int, leaving: int) -> bool:
-        found, size = os.fstatvfs(descriptor), os.fstat(descriptor).st_size
-        more = found.f_bavail * found.f_frsize - leaving
+    def _free(self, descriptor: int) -> int:
+        found = os.fstatvfs(descriptor)
+        return found.f_bavail * found.f_frsize
+
+    def _allocate(self, descriptor: int, more: int) -> bool:
         try:
             if more > 0:
-                os.posix_fallocate(descriptor, size, more)
+                os.posix_fallocate(descriptor, os.fstat(descriptor).st_size, more)
         except OSError:
             return False
         return True
