@@ -19,8 +19,8 @@ CUT_AT: Final = 60_000
 class LosingProxy(PortProxy):
     """A proxy that cuts the first `cuts` connections with `cut_at` bytes in either direction.
 
-    When a third of them are sent, the client gets nothing more. So the broker has messages of which
-    the client has not heard.
+    When the client has sent a third of them, it gets nothing more; and it is not cut before the
+    broker has answered. So the broker has messages of which the client has not heard.
     """
 
     def __init__(self, target: int, cuts: int, cut_at: int) -> None:
@@ -29,21 +29,22 @@ class LosingProxy(PortProxy):
         self._cut_at: Final = cut_at
         self._requested: Final[Counter[CutLink]] = Counter()
         self._answered: Final[Counter[CutLink]] = Counter()
+        self._withheld: Final[Counter[CutLink]] = Counter()
 
     def see_request(self, link: CutLink, data: bytes) -> bytes:
         self._requested[link] += len(data)
-        self._cut_if_due(link, self._requested[link])
+        self._cut_if_due(link)
         return data
 
     def see_answer(self, link: CutLink, data: bytes) -> bytes:
-        if self.cuts > 0 and self._requested[link] > self._cut_at // 3:
-            return b""
-        self._answered[link] += len(data)
-        self._cut_if_due(link, self._answered[link])
-        return data
+        is_withheld = self.cuts > 0 and self._requested[link] > self._cut_at // 3
+        (self._withheld if is_withheld else self._answered)[link] += len(data)
+        self._cut_if_due(link)
+        return b"" if is_withheld else data
 
-    def _cut_if_due(self, link: CutLink, count: int) -> None:
-        if self.cuts > 0 and count > self._cut_at:
+    def _cut_if_due(self, link: CutLink) -> None:
+        is_silent = self._withheld[link] > 0 and self._requested[link] > self._cut_at
+        if self.cuts > 0 and (is_silent or self._answered[link] > self._cut_at):
             self.cuts -= 1
             link.abort()
 
