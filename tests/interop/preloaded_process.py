@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import subprocess
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -42,6 +43,8 @@ class PreloadedProcess:
         """Start `jms-broker`, which a user starts by `command`, with `arguments` in `folder`."""
         self.returncode: int | None = None
         self.ended: Final = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # no test must see the end of each broker that it has killed
+        weakref.finalize(self, self.ended.close)
         self.ended.connect(place_of_calls(Loaded.BROKER))
         self.output, written = os.pipe()
         self.pid: Final = call(
@@ -68,7 +71,6 @@ class PreloadedProcess:
                 self.returncode = int(self.ended.recv(ANSWER_BYTES))
             except (TimeoutError, BlockingIOError):
                 raise subprocess.TimeoutExpired("jms-broker", timeout or 0) from None
-            self.ended.close()
         return self.returncode
 
     def send_signal(self, number: signal.Signals) -> None:
