@@ -203,8 +203,8 @@ def copy_to(folder: Path, names: Sequence[str] = COPIED) -> None:
         source, target = ROOT / name, folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            ignored = shutil.ignore_patterns("__pycache__", "*.so")
-            shutil.copytree(source, target, ignore=ignored)
+            # bytecode comes along, as do the times of its sources: only the bug is compiled anew
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.so"))
         else:
             shutil.copy(source, target)
 
