@@ -1,9 +1,10 @@
 """The image that the Dockerfile describes, built and run by root, without a daemon.
 
-The base is made by mmdebstrap. Base and image are kept in .cache/image; the image is made anew
-when its sources have changed. Every step of the Dockerfile runs, but the broker's modules are
-compiled to C for a few only, unless IMAGE_MODULES=all. A container is the image's root, mounted
-read-only in a mount namespace of its own, with a chroot into it.
+The base is made by mmdebstrap. Base, image and the layers of its steps are kept in CACHE; the image
+is made anew when its sources have changed, from the first step on that they concern. Every step of
+the Dockerfile runs, but the broker's modules are compiled to C for a few only, unless
+IMAGE_MODULES=all. A container is the image's root, mounted read-only in a mount namespace of its
+own, with a chroot into it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,11 +28,12 @@ import tomlkit
 
 from tests.interop.broker_process import ROOT
 from tests.interop.conftest import not_available
+from tests.support.caches import user_cache
 
 RELEASE: Final = os.environ.get("IMAGE_RELEASE", "bookworm")
 """The Debian release to build on: bookworm has Python 3.11, trixie 3.13."""
 
-CACHE: Final = ROOT / ".cache" / "image"
+CACHE: Final = user_cache("jms-broker-tests-image")
 LOG: Final = CACHE / "build.log"
 BASE: Final = f"localhost/jms-broker-base:{RELEASE}"
 TOOLS: Final = ("buildah", "mmdebstrap", "unshare", "chroot")
@@ -40,11 +43,16 @@ ALONE: Final = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--moun
 """Command for mmdebstrap, whose mounts lead to this machine's files: they are seen by it alone, and
 it leaves no process behind if it is killed, so the folder can be removed."""
 
+IMAGES_MAX: Final = 60
+"""Layers are kept for later builds up to this number of images and layers; then all are removed."""
+
 BUILD_SECONDS: Final = 1200
 RUN_SECONDS: Final = 60
 
 PIP_SETTINGS: Final = {"index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "cert"}
 """Settings of this machine's pip that the image's pip needs as well."""
+
+OVERLAY: Final = "overlay"
 
 CERTIFICATES: Final = Path("/etc/ssl/certs")
 
@@ -195,6 +203,8 @@ def _build(name: str) -> None:
         hidden = f"--volume={compilers}:/usr/local/bin:ro"
         certificates = f"--volume={CERTIFICATES}:{CERTIFICATES}:ro"
         options = ["--isolation=chroot", "--format=docker", f"--build-arg=BASE={BASE}"]
+        # without overlay each layer would be a copy of the whole root
+        options.append(f"--layers={str(_driver() == OVERLAY).lower()}")
         secret = f"--secret=id=pip,src={settings}"
         context = Path(folder) / "context"
         copy_context(context, all_modules=ALL_MODULES)
@@ -270,15 +280,31 @@ def _names() -> dict[str, str]:
 
 
 def _forget(names: Iterable[str]) -> None:
-    """Remove the images that were built from earlier sources."""
+    """Remove the images that were built from earlier sources, and all layers if there are many."""
     for name in names:
         if name.startswith(f"localhost/jms-broker:{RELEASE}-"):
             _buildah("rmi", "--force", name)
+    if len(json.loads(_buildah("images", "--all", "--json") or "[]") or []) > IMAGES_MAX:
+        _buildah("rmi", "--all", "--force")
+        _make_base()
 
 
 def _buildah(*arguments: str) -> str:
-    folders = [f"--root={CACHE / 'storage'}", f"--runroot={CACHE / 'run'}"]
-    return _log(["buildah", "--storage-driver=vfs", *folders, *arguments])
+    return _log(_in_storage(_driver(), *arguments))
+
+
+def _in_storage(driver: str, *arguments: str) -> list[str]:
+    """Return a command of buildah; each driver has a storage of its own."""
+    folder = CACHE / driver
+    storage = [f"--root={folder / 'storage'}", f"--runroot={folder / 'run'}"]
+    return ["buildah", f"--storage-driver={driver}", *storage, *arguments]
+
+
+@cache
+def _driver() -> str:
+    """Return the driver of buildah's storage: overlay where the file system of CACHE allows it."""
+    tried = subprocess.run(_in_storage(OVERLAY, "images"), capture_output=True, check=False)
+    return OVERLAY if tried.returncode == 0 else "vfs"
 
 
 def _log(command: list[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from tests.interop.broker_process import Broker
 from tests.interop.foreign_client import ForeignClient, Report, install, run, selected
+from tests.support.caches import user_cache
 
 pytestmark = pytest.mark.slow
 
@@ -35,18 +35,11 @@ def need_cargo() -> None:
         pytest.skip(reason)
 
 
-def cargo_folder() -> Path:
-    """Return the folder of what Cargo fetches and builds, one of the user's caches (XDG)."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # a relative path is to be ignored, as the specification says
-    return (caches if caches.is_absolute() else Path.home() / ".cache") / "jms-broker-tests-cargo"
-
-
 def built() -> Path:
     """Return the program, built with exactly the versions that Cargo.lock names."""
     with CLIENT.place(pinned=SOURCES) as (place, missing):
         # Cargo builds dependencies once, also for other checkouts of this user
-        common = cargo_folder()
+        common = user_cache("jms-broker-tests-cargo")
         program = place / "bin" / "cases"
         if missing:
             install(
