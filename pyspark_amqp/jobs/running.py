@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import signal
+import socket
 import sys
 import tempfile
+import threading
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -222,8 +225,42 @@ def chain() -> Iterator[None]:
 def _duckdb() -> Iterator[Started]:
     from pyspark_amqp.engines.duckdb_engine import duckdb_engine
 
-    with duckdb_engine() as engine:
+    with duckdb_engine() as engine, _at_interrupt(engine.connection.interrupt):
         yield Started(engine)
+
+
+@contextmanager
+def _at_interrupt(act: Callable[[], None]) -> Iterator[None]:
+    """Call `act` in another thread at each ^C in the block, in addition to KeyboardInterrupt.
+
+    Python raises that once the main thread is back from a call of C, and a statement of DuckDB may
+    be one call of minutes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may ask for signals
+        return
+    numbers, written = socket.socketpair()
+    with numbers, written:
+        written.setblocking(False)
+        before = signal.set_wakeup_fd(written.fileno(), warn_on_full_buffer=False)
+        watch = threading.Thread(target=_act_at_interrupts, args=(numbers, act), daemon=True)
+        watch.start()
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            written.shutdown(socket.SHUT_WR)
+            watch.join()
+
+
+def _act_at_interrupts(numbers: socket.socket, act: Callable[[], None]) -> None:
+    """Read the numbers of signals, a byte each, until there are no more."""
+    while received := numbers.recv(SIGNALS_AT_ONCE):
+        if signal.SIGINT in received:
+            act()
+
+
+SIGNALS_AT_ONCE: Final = 100
 
 
 @contextmanager
@@ -260,6 +297,8 @@ def _errors_of(started: Started, progress: Progress, status: int) -> Iterator[No
 
         try:
             yield
+        except duckdb.InterruptException:
+            raise KeyboardInterrupt from None
         except duckdb.Error as error:
             progress.clear()
             fail(cause_in_duckdb(str(error)), status)
