@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from broker.http import open_streams
+from broker.http import open_streams, shared_reading
 from broker.http.api import event_stream
 from tests.support.access import ADA, OWNER, access_of
 from tests.support.api import PASSWORD, ApiClient, api_of, problem
@@ -22,8 +23,12 @@ pytestmark = pytest.mark.requirement("OPS-01")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let streams look for snapshots all the time."""
+    """Let streams look for snapshots all the time, and make a new one for each look.
+
+    Otherwise the one that a busy machine made in 0.2 s would be valid for ten seconds.
+    """
     monkeypatch.setattr(open_streams, "EVERY_S", 0.01)
+    monkeypatch.setattr(shared_reading, "SHARE", math.inf)
 
 
 def events(body: bytes) -> list[tuple[int, str, Any]]:
