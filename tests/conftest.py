@@ -89,7 +89,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     if not config.getoption("--requirements"):
         # each full collection of a test would look at all of them, for seconds
-        gc.collect()
         gc.freeze()
         return
     requirements = _missing(REQUIREMENT_IDS, config.stash[tested_requirements])
