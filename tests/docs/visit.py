@@ -12,16 +12,15 @@ from typing import Final
 
 from tests.docs.page import INTERRUPT, Block, Command, commands, matches
 from tests.interop.broker_process import READY, BrokerProcess, environment
-from tests.interop.broker_process import command as jms_broker
-from tests.interop.preloaded import preloaded_command
+from tests.interop.preloaded import Loaded, preloaded_command
 from tests.support.ports import free_port
 
 SERVE: Final = re.compile(r"^(?:\w+=\S* )*jms-broker serve\b")
 PORTS: Final = ("5671", "5672", "5673", "5674", "8161")
 """The ports of the documents; each page gets free ones in their place."""
 
-STARTED: Final = "started-jms-broker"
-"""The command that is not preloaded, for brokers and for whatever a page lets run."""
+BROKER: Final = "preloaded-broker"
+"""The command for brokers, whose modules are others than those of further commands."""
 
 SECONDS: Final = 60
 """Maximum time of a command."""
@@ -42,7 +41,7 @@ class Visit:
         programs.mkdir()
         for program, words in (
             ("jms-broker", preloaded_command()),
-            (STARTED, jms_broker()),
+            (BROKER, preloaded_command(Loaded.BROKER)),
             ("python", [sys.executable]),
             ("pytest", [sys.executable, "-m", "pytest"]),
         ):
@@ -106,7 +105,7 @@ class Visit:
     def _serve(self, command: Command) -> None:
         """Start the broker in the background; it stops at `^C`, or when the page starts another."""
         self.end()
-        words = re.sub(r"jms-broker serve", f"exec {STARTED} serve", self.here(command.text))
+        words = re.sub(r"jms-broker serve", f"exec {BROKER} serve", self.here(command.text))
         program = ["bash", "-c", f"cd {shlex.quote(str(self._folder))} && {words}"]
         try:
             self._broker = BrokerProcess(

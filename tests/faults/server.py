@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from tests.interop.broker_process import READY, ROOT, from_checkout, is_preloaded
+from tests.interop.broker_process import READY, ROOT, forks_brokers, from_checkout
 from tests.interop.preloaded_process import AwaitedProcess, PreloadedProcess
 
 START_S: Final = 30.0
@@ -61,9 +61,9 @@ class Place:
         return self.store.startswith(SQLITE)
 
     @property
-    def is_preloaded(self) -> bool:
-        """Return whether the modules of preloaded.py are those of the broker to be started."""
-        return is_preloaded() and self.sources is None and self.compiled is not from_checkout()
+    def is_forked(self) -> bool:
+        """Return whether preloaded.py has the modules of the broker that is to be started."""
+        return forks_brokers() and self.sources is None and self.compiled is not from_checkout()
 
     @property
     def database(self) -> Path:
@@ -130,7 +130,7 @@ class Server:
     async def _begun(self, within: Sequence[str]) -> AnyProcess:
         place = self.place
         command, arguments = place.command(), place.arguments()
-        if place.is_preloaded and not within:
+        if place.is_forked and not within:
             return await AwaitedProcess.of(
                 PreloadedProcess(
                     command, arguments, folder=place.folder, variables=place.environment()

@@ -100,7 +100,7 @@ def environment(**variables: str) -> dict[str, str]:
     return kept | variables
 
 
-def is_preloaded() -> bool:
+def forks_brokers() -> bool:
     """Return whether a broker may be forked: by hand, only what a user would start is started."""
     return "PYTEST_VERSION" in os.environ
 
@@ -113,7 +113,7 @@ def _started(
     variables: Mapping[str, str],
 ) -> tuple[subprocess.Popen[str] | PreloadedProcess, IO[str]]:
     """Start `program`, or else a broker with the arguments `serve`; return it and its output."""
-    if program is None and is_preloaded():
+    if program is None and forks_brokers():
         forked = PreloadedProcess(command(), serve, folder=folder, variables=variables)
         return forked, os.fdopen(forked.output)
     process = subprocess.Popen(

@@ -1,8 +1,8 @@
-"""`jms-broker` without its start: a process that has loaded its modules, and forks for each call.
+"""`jms-broker`, and Python as Spark starts it, forked from a process that has loaded the modules.
 
-To load a command takes 0.4 s of a core, a broker 0.6 s; to fork takes 10 ms. Each call is a process
-of its own, with its own arguments, folder, environment and files. Tests of how the command starts
-and of terminals start it anew; so does each program that measures.
+To load a command takes 0.4 s of a core, a broker 0.6 s, PySpark 1 s; to fork takes 10 ms. Each call
+is a process of its own, with its own arguments, folder, environment and files. Tests of how the
+command starts and of terminals start it anew; so does each program that measures.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import io
 import marshal
 import os
 import pkgutil
+import runpy
 import select
+import shlex
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
@@ -32,21 +35,36 @@ ENDS_SECONDS: Final = 10
 CALL_BYTES_MAX: Final = 2**18
 """Most bytes of a call, which is one packet: its arguments and its environment."""
 
-
 OTHERS: Final = ("broker.__main__", "broker.cli", "broker.doctor", "storage.sql.migrations")
 """Modules that a broker does not import: those of commands, and those that alembic runs."""
 
+WORKING: Final = ("rows", "sink", "source", "wire")
+"""The packages of pyspark_amqp that tasks use; the others are for commands."""
+
 
 class Loaded(Enum):
-    """The modules that are loaded: those of commands, or those of a broker."""
+    """The modules that are loaded: of commands, of a broker, or of Python as Spark starts it."""
 
     COMMANDS = "commands"
     BROKER = "broker"
+    SPARK = "Python of Spark"
 
 
-def preloaded_command() -> list[str]:
+def preloaded_command(loaded: Loaded = Loaded.COMMANDS) -> list[str]:
     """Return a command that does what `jms-broker` does; start the process that it needs."""
-    return [sys.executable, "-IS", str(CALL), place_of_calls(Loaded.COMMANDS)]
+    return [sys.executable, "-IS", str(CALL), place_of_calls(loaded)]
+
+
+@cache
+def preloaded_python() -> Path:
+    """Return a program that does what `python` does as Spark calls it, with `-m` or `-c`.
+
+    Each driver starts half a dozen of them, and each would load PySpark and PyArrow: 8 s of a core.
+    """
+    program = Path(place_of_calls(Loaded.SPARK)).with_name("python")
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(preloaded_command(Loaded.SPARK))} "$@"\n')
+    program.chmod(0o755)
+    return program
 
 
 @cache
@@ -77,52 +95,80 @@ def place_of_calls(loaded: Loaded) -> str:
 # ---- the process that forks
 
 
+class Callers:
+    """The calls whose commands run: the id of each process, and the connection to its caller."""
+
+    def __init__(self) -> None:
+        self._by_process: Final[dict[int, tuple[int, socket.socket]]] = {}
+
+    def processes(self) -> list[int]:
+        """Return descriptors that are readable once their process has ended."""
+        return list(self._by_process)
+
+    def add(self, pid: int, connection: socket.socket) -> None:
+        """Tell the caller the id of its process."""
+        self._by_process[os.pidfd_open(pid)] = pid, connection
+        # a caller that has ended meanwhile is told nothing
+        with suppress(BrokenPipeError):
+            connection.send(b"%d" % pid)
+
+    def report(self, process: int) -> None:
+        """Tell the caller how its process has ended."""
+        os.close(process)
+        pid, connection = self._by_process.pop(process)
+        _, status = os.waitpid(pid, 0)
+        with connection, suppress(BrokenPipeError):
+            connection.send(b"%d" % os.waitstatus_to_exitcode(status))
+
+    def forget(self) -> None:
+        """Close everything, in a process that has been forked for one call."""
+        for process, (_, connection) in self._by_process.items():
+            os.close(process)
+            connection.close()
+        self._by_process.clear()
+
+
 def serve(place: str) -> None:
     """Fork for each call at the socket `place`, until standard input ends.
 
     Return in each process that is to run the command; never return in the first one.
     """
+    callers = Callers()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(place)
         listener.listen(100)
         print("loaded", flush=True)
         while True:
-            ready, _, _ = select.select([listener.fileno(), 0], [], [])
+            ready, _, _ = select.select([0, listener.fileno(), *callers.processes()], [], [])
             if 0 in ready:
                 os._exit(0)
-            connection, _ = listener.accept()
-            with connection:
-                if os.fork() == 0:
-                    listener.close()
-                    return _answer(connection)
-            _reap()
+            for each in ready:
+                if each != listener.fileno():
+                    callers.report(each)
+                elif _answer(listener, callers):
+                    return
 
 
-def _reap() -> None:
-    """Take note of the processes that have answered their calls."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def _answer(connection: socket.socket) -> None:
-    """Fork once more for the command; send the id of its process, and its status at its end."""
+def _answer(listener: socket.socket, callers: Callers) -> bool:
+    """Fork for the next call; return whether this process is the one that is to run it."""
+    connection, _ = listener.accept()
     received, files, _, _ = socket.recv_fds(connection, CALL_BYTES_MAX, 3)
+    if not received:
+        # the caller was killed between two of its steps
+        connection.close()
+        return False
     pid = os.fork()
     if pid == 0:
         connection.close()
+        callers.forget()
         _become(files, *marshal.loads(received))
-        return
+        return True
     for each in files:
         os.close(each)
     # before its caller can send a signal to the group, and so to the shards that a broker starts
     os.setpgid(pid, pid)
-    # a caller that has ended meanwhile is told nothing
-    with suppress(BrokenPipeError):
-        connection.send(b"%d" % pid)
-        _, status = os.waitpid(pid, 0)
-        connection.send(b"%d" % os.waitstatus_to_exitcode(status))
-    os._exit(0)
+    callers.add(pid, connection)
+    return False
 
 
 def _become(
@@ -151,7 +197,8 @@ def _file(descriptor: int, mode: Literal["r", "w"]) -> io.TextIOWrapper:
 
 def _load(loaded: Loaded) -> None:
     """Import the modules, except those whose libraries are missing."""
-    for name in _commands() if loaded is Loaded.COMMANDS else _broker():
+    names = {Loaded.COMMANDS: _commands, Loaded.BROKER: _broker, Loaded.SPARK: _of_spark}
+    for name in names[loaded]():
         with suppress(ModuleNotFoundError):
             importlib.import_module(name)
     gc.freeze()
@@ -164,7 +211,7 @@ def _commands() -> Iterator[str]:
 
 def _broker() -> Iterator[str]:
     """Yield the names of the modules that a broker may load, whatever its settings."""
-    yield "broker.cli.serve"
+    yield from ("broker.cli.application", "broker.cli.serve", "uvloop")
     for name in ("broker", "storage"):
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):
@@ -172,7 +219,53 @@ def _broker() -> Iterator[str]:
                 yield module.name
 
 
-if __name__ == "__main__":
-    _load(Loaded(sys.argv[2]))
-    serve(sys.argv[1])
+def _of_spark() -> Iterator[str]:
+    """Yield the names of what Spark's Python processes load, not of what they run."""
+    yield "pyspark.worker"
+    for name in ("pyspark.sql.worker", *(f"pyspark_amqp.{each}" for each in WORKING)):
+        package = importlib.import_module(name)
+        for module in pkgutil.iter_modules(package.__path__, f"{name}."):
+            yield module.name
+
+
+def _command() -> None:
     importlib.import_module("jms_broker").main()
+
+
+def _python() -> None:
+    """Do what `python -m MODULE` or `python -c TEXT` does, with PYTHONPATH as it is now."""
+    how, what, *arguments = sys.argv[1:]
+    sys.path[:0] = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.argv = [how, *arguments]
+    if how == "-c":
+        exec(what, {"__name__": "__main__"})
+    else:
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+
+
+def _run(loaded: Loaded) -> None:
+    """Run what was called, and end as Python would, but let the system free the memory.
+
+    Python frees each object by itself. That writes to all pages that this process shares with the
+    one that forked it, so that each is copied: 80 ms of a core.
+    """
+    status: str | int | None = None
+    try:
+        (_python if loaded is Loaded.SPARK else _command)()
+    except SystemExit as end:
+        status = end.code
+    if not isinstance(status, int | None):
+        sys.exit(status)
+    # what Python does at its end, and multiprocessing in the processes that it forks
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status or 0)
+
+
+if __name__ == "__main__":
+    modules = Loaded(sys.argv[2])
+    _load(modules)
+    serve(sys.argv[1])
+    _run(modules)

@@ -6,6 +6,7 @@ It imports little, not even pathlib, to start fast.
 import array
 import marshal
 import os
+import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -34,12 +35,16 @@ def call(
 
 
 def main(place: str, *arguments: str) -> None:
-    """Call the command at the socket `place`, and end with its status."""
+    """Call the command at the socket `place`, pass signals on to it, and end with its status."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.connect(place)
         folder = os.getcwd()  # noqa: PTH109
         command = ["jms-broker"]
-        call(connection, command, arguments, folder=folder, variables=os.environ, files=(0, 1, 2))
+        pid = call(
+            connection, command, arguments, folder=folder, variables=os.environ, files=(0, 1, 2)
+        )
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda received, _: os.kill(pid, received))
         sys.exit(int(connection.recv(ANSWER_BYTES)) % 256)
 
 

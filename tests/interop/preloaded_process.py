@@ -43,7 +43,7 @@ class PreloadedProcess:
         """Start `jms-broker`, which a user starts by `command`, with `arguments` in `folder`."""
         self.returncode: int | None = None
         self.ended: Final = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # no test must see the end of each broker that it has killed
+        # a test need not look at the end of each broker that it has killed
         weakref.finalize(self, self.ended.close)
         self.ended.connect(place_of_calls(Loaded.BROKER))
         self.output, written = os.pipe()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -16,6 +15,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from tests.interop.broker_process import ROOT, from_checkout
+from tests.interop.preloaded import preloaded_python
 
 CACHE: Final = ROOT / ".cache" / "spark"
 NO_CONFIGURATION: Final = CACHE / "conf"
@@ -27,6 +27,12 @@ MASTER: Final = "local[2,3]"
 JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC"
 """Java starts sooner and takes less memory; a test is too short for the better compiler to pay."""
 
+INTERPRETED: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""To generate and compile code for a dozen rows takes a fifth of the time."""
+
 SMALL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -37,11 +43,12 @@ SMALL: Final = {
     "spark.sql.shuffle.partitions": "2",
     # off in the commands, too: to plan again after each shuffle of a dozen rows takes time
     "spark.sql.adaptive.enabled": "false",
-    # to generate and compile code for a dozen rows takes a fifth of the time; commands do so
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    **INTERPRETED,
     "spark.sql.streaming.stopTimeout": "30s",
 }
+
+INHERITED_PYTHON: Final = "PYTHON_OF_SPARK_TESTS"
+"""The variable by which pytest names its `preloaded_python` to the drivers that it starts."""
 
 NOTHING: Final[Mapping[str, str]] = {}
 
@@ -64,16 +71,27 @@ def python_path(folder: Path) -> list[str]:
 def variables(folder: Path) -> dict[str, str]:
     """Return the environment variables of a process that starts Spark."""
     return {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": _python(),
+        INHERITED_PYTHON: _python(),
+        "PYSPARK_DRIVER_PYTHON": _python(),
         "PYTHONPATH": os.pathsep.join(python_path(folder)),
         # settings of the machine's owner for another Spark do not apply to this one
         "SPARK_HOME": "",
         "SPARK_CONF_DIR": str(NO_CONFIGURATION),
         "SPARK_LOCAL_IP": "127.0.0.1",
         # for every program that starts a driver: a test, its driver, a command, a README's program
-        "SPARK_SUBMIT_OPTS": flags(),
+        "SPARK_SUBMIT_OPTS": " ".join(
+            [flags(), *(f"-D{name}={value}" for name, value in INTERPRETED.items())]
+        ),
     }
+
+
+def _python() -> str:
+    """Return the program with which Spark starts its Python processes.
+
+    A driver in a process of its own has that of pytest, which is the one that forks.
+    """
+    return os.environ.get(INHERITED_PYTHON) or str(preloaded_python())
 
 
 def given(folder: Path) -> dict[str, str]:

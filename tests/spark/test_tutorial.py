@@ -83,6 +83,8 @@ def test_the_tutorial(broker: BrokerProcess, tmp_path: Path, engine: str) -> Non
     environment = {
         **os.environ,
         **session.given(tmp_path),
+        # as a user has it, with the code that Spark generates
+        "SPARK_SUBMIT_OPTS": session.flags(),
         "PATH": f"{on_the_path(tmp_path)}:{os.environ['PATH']}",
         "JMS_BROKER_URL": broker.url,
     }
