@@ -98,6 +98,12 @@ class Cluster:
         names = [name for name in self.applications() if name not in but]
         return [[_tasks_in(worker / name) for worker in self.workers] for name in names]
 
+    def check_both_worked(self, *, but: list[str]) -> None:
+        """Check that one application has run since those of `but`, and on both workers."""
+        tasks = self.tasks(but=but)
+        assert len(tasks) == 1, "the driver of this test"
+        assert min(tasks[0]) > 0, tasks
+
 
 def _tasks_in(application: Path) -> int:
     return sum(log.read_text().count(TASK) for log in application.glob("*/stderr"))

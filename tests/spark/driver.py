@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from fcntl import LOCK_EX, flock
@@ -51,14 +51,26 @@ class Plan:
 
 
 def run(plan: Plan) -> str | None:
-    """Run the query to its end; return the error that ended it, None if there was none."""
+    """Run the query in a session of its own; return the error that ended it, or None."""
     folder = Path(plan.folder)
     spark = session.start(folder, master=plan.master, settings=plan.settings)
+    pids = [os.getpid(), jvm_of(spark)]
+    tell("started", pids=pids)
+    try:
+        return stream(spark, plan, pids)
+    finally:
+        spark.stop()
+
+
+def stream(spark: SparkSession, plan: Plan, pids: Sequence[int] = ()) -> str | None:
+    """Run the query in this session to its end; return the error that ended it, or None.
+
+    Do not use the plan's folder, master and settings: they are for a driver of its own, whose
+    processes `pids` a fault may kill.
+    """
     module, _, name = plan.provider.partition(":")
     source: type[DataSource] = vars(importlib.import_module(module))[name]
     spark.dataSource.register(source)
-    pids = [os.getpid(), jvm_of(spark)]
-    tell("started", pids=pids)
     fault = {f"fault.{name}": value for name, value in plan.fault.items()}
     if fault:
         fault["fault.pids"] = json.dumps(pids)
@@ -73,8 +85,6 @@ def run(plan: Plan) -> str | None:
         query.awaitTermination()
     except PySparkException as error:
         return str(error)
-    finally:
-        spark.stop()
     return None
 
 

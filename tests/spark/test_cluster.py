@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,8 @@ import pytest
 from proton import Message
 from proton.utils import BlockingConnection
 
+from pyspark_amqp.engines.duckdb_engine import duckdb_engine
+from pyspark_amqp.jobs.auditing import Auditing
 from tests.interop.broker_process import BrokerProcess, command, environment
 from tests.spark import session
 from tests.spark.cluster import Cluster, cluster
@@ -24,7 +26,7 @@ pytestmark = [pytest.mark.requirement("PIP-72"), pytest.mark.usefixtures("quick_
 
 ARCHIVED: Final = 200
 
-AUDIT_SECONDS = 600
+JOBS_SECONDS = 600
 LOGGED = """
 [[address]]
 pattern = "in"
@@ -61,31 +63,20 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield started
 
 
-def test_messages_are_streamed_and_audited_there(two_workers: Cluster, scene: Scene) -> None:
-    master, earlier = two_workers.master, two_workers.applications()
-    plan = replace(scene.plan(), master=master, settings=settings())
+def test_messages_are_streamed_there(two_workers: Cluster, scene: Scene) -> None:
+    earlier = two_workers.applications()
+    plan = replace(scene.plan(), master=two_workers.master, settings=settings())
     with running(plan) as driver:
         assert driver.wait() is None
     assert scene.count() == WHOLE
-    given = [word for pair in settings().items() for word in ("--conf", "=".join(pair))]
-    audit = ["pipeline", "audit", "--url", scene.broker.url, "--master", master, "--json"]
-    done = subprocess.run(
-        [*command(), *audit, *given],
-        env=environment() | session.given(scene.folder),
-        cwd=scene.folder,
-        capture_output=True,
-        text=True,
-        timeout=AUDIT_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    verdict = json.loads(done.stdout)
-    assert verdict["holds"]
-    assert verdict["messages"] == 2 * MESSAGES, "each in the one queue, and in the other"
-    assert sum(verdict["open"].values()) == MESSAGES, "those of the other are still there"
-    tasks = two_workers.tasks(but=earlier)
-    assert len(tasks) == 2, "the stream, and the audit"
-    assert all(min(counts) > 0 for counts in tasks), "both workers have their part"
+    audit = Auditing(None, {"url": scene.broker.url})
+    audit.check()
+    with duckdb_engine() as engine:
+        verdict, _ = audit.run(engine, print)
+    assert verdict.holds
+    assert verdict.messages == 2 * MESSAGES, "each in the one queue, and in the other"
+    assert sum(verdict.open.values()) == MESSAGES, "those of the other are still there"
+    two_workers.check_both_worked(but=earlier)
 
 
 @pytest.fixture
@@ -113,43 +104,58 @@ def secured(site: PipelineSite) -> Iterator[BrokerProcess]:
 
 
 @pytest.mark.requirement("SEC-09")
-def test_a_user_with_the_role_pipeline_archives_there_over_tls(
+def test_a_user_with_the_role_pipeline_archives_and_audits_there_over_tls(
     two_workers: Cluster, secured: BrokerProcess, site: PipelineSite, tmp_path: Path
 ) -> None:
-    """Once over AMQP and HTTP by a certificate, whose files have the same path on all machines.
+    """Over AMQP and HTTP by a certificate, whose files have the same path on all machines.
 
-    Then over AMQP by a password, with an authority that Spark copies to the workers.
+    Over AMQP alone by a password, with an authority that Spark copies to the workers.
     """
     earlier = two_workers.applications()
     by_certificate = site.by_certificate() | {"managementUrl": as_https(secured.http_url)}
     by_password = site.by_password() | {"tls.caFile": site.ca.name}
     del by_password["password"]
-    copied = {"spark.files": str(site.ca)}
-    runs: tuple[tuple[str, dict[str, str], dict[str, str], list[str]], ...] = (
-        ("in", by_certificate, {}, ["--mode", "browse"]),
-        ("out", by_password, copied, ["--mode", "lease"]),
+    copied = settings() | {"spark.files": str(site.ca)}
+    common: dict[str, object] = {
+        "master": two_workers.master,
+        "conf": [f"{name}={value}" for name, value in copied.items()],
+        "json": True,
+    }
+    jobs: list[dict[str, object]] = [
+        {"run": "archive", "address": "in", "mode": "browse", **in_file(by_certificate)},
+        {"run": "archive", "address": "out", "mode": "lease", **in_file(by_password)},
+        {"run": "audit", **in_file(by_password)},
+    ]
+    kept = {"archive": str(tmp_path / "archive")}
+    tables = [toml(common), *(f"[[job]]\n{toml(job | kept)}" for job in jobs)]
+    file = tmp_path / "jobs.toml"
+    file.write_text("".join(tables))
+    done = subprocess.run(
+        [*command(), "pipeline", "run", str(file)],
+        env=environment(JMS_BROKER_PASSWORD=PASSWORD) | session.given(tmp_path),
+        cwd=site.folder,
+        capture_output=True,
+        text=True,
+        timeout=JOBS_SECONDS,
+        check=False,
     )
-    for address, options, more, mode in runs:
-        given = [
-            word for pair in (settings() | more).items() for word in ("--conf", "=".join(pair))
-        ]
-        place = tmp_path / f"archive-{address}"
-        done = subprocess.run(
-            [
-                *(*command(), "pipeline", "archive", str(place), "--address", address, *mode),
-                *(*flags(options), "--master", two_workers.master, "--json", *given),
-            ],
-            env=environment(JMS_BROKER_PASSWORD=PASSWORD) | session.given(tmp_path),
-            cwd=site.folder,
-            capture_output=True,
-            text=True,
-            timeout=AUDIT_SECONDS,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        summed = json.loads(done.stdout)
-        assert summed["messages"] == ARCHIVED
-        assert summed["events"] >= 2 * ARCHIVED
-    tasks = two_workers.tasks(but=earlier)
-    assert len(tasks) == 2
-    assert all(min(counts) > 0 for counts in tasks), "both workers have their part"
+    assert done.returncode == 0, done.stdout + done.stderr
+    *archived, verdict = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["messages"] for each in archived] == [ARCHIVED, ARCHIVED]
+    assert archived[0]["events"] >= 2 * ARCHIVED
+    assert verdict["holds"]
+    assert verdict["messages"] == 2 * ARCHIVED
+    two_workers.check_both_worked(but=earlier)
+
+
+def in_file(options: Mapping[str, str]) -> dict[str, str]:
+    """Return options of the source as a file of jobs names them."""
+    words = flags(options)
+    return {
+        name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)
+    }
+
+
+def toml(table: Mapping[str, object]) -> str:
+    """Return the lines of a table whose values are texts, lists of texts, and truths."""
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items())

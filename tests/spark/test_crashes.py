@@ -1,7 +1,9 @@
 """After any kill, nothing is lost, and nothing is duplicated while the lease lives.
 
-Each row really kills a process (SIGKILL), and counts before and after the restart. The counts of
-all rows are printed as a table at the end of the run.
+Each row really kills a process (SIGKILL), and counts before and after the restart. A driver that is
+killed or hangs is a process of its own. The one that goes on after it is pytest's own session: a
+start of Spark takes ten seconds. The counts of all rows are printed as a table at the end of the
+run.
 """
 
 from __future__ import annotations
@@ -11,15 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.spark.conftest import CRASH_ROW
 from tests.spark.crashes import BATCH, MESSAGES, WHOLE, Count, Scene
-from tests.spark.driver import running
+from tests.spark.driver import running, stream
 
 pytestmark = [pytest.mark.requirement("PIP-71"), pytest.mark.usefixtures("quick_drivers")]
 
 ASKED_FOR = pytest.mark.whole_matrix
-"""Mark of rows that only `make crashes` runs: a row starts two drivers, so `make test` has few."""
+"""Mark of rows that only `make crashes` runs: most start a driver, so `make test` has few."""
 
 
 @pytest.fixture
@@ -66,15 +69,16 @@ KILLS = [
 
 
 @pytest.mark.parametrize("kill", KILLS)
-def test_a_driver_killed(kill: Kill, scene: Scene, tell: dict[str, Count]) -> None:
+def test_a_driver_killed(
+    kill: Kill, spark: SparkSession, scene: Scene, tell: dict[str, Count]
+) -> None:
     with running(scene.plan(scene.fault(kill.place, 2, "kill-driver"))) as driver:
         assert driver.wait() == "it was killed"
     tell["killed"] = scene.count()
     assert tell["killed"].sink == kill.sink
     # the question for a batch settles the batch before it
     assert tell["killed"].acked in (kill.acked, kill.acked - BATCH)
-    with running(scene.plan()) as driver:
-        assert driver.wait() is None
+    assert stream(spark, scene.plan()) is None
     tell["restarted"] = scene.count()
     assert tell["restarted"] == WHOLE
 
@@ -89,9 +93,10 @@ def test_a_driver_killed(kill: Kill, scene: Scene, tell: dict[str, Count]) -> No
         pytest.param("written", "fail", id="a task that fails once", marks=ASKED_FOR),
     ],
 )
-def test_a_task_lost(place: str, action: str, scene: Scene, tell: dict[str, Count]) -> None:
-    with running(scene.plan(scene.fault(place, 1, action))) as driver:
-        assert driver.wait() is None
+def test_a_task_lost(
+    place: str, action: str, spark: SparkSession, scene: Scene, tell: dict[str, Count]
+) -> None:
+    assert stream(spark, scene.plan(scene.fault(place, 1, action))) is None
     assert scene.struck()
     tell["ended"] = scene.count()
     assert tell["ended"] == WHOLE
@@ -161,7 +166,9 @@ def test_a_query_goes_on_whenever_its_broker_was_away(
     assert (tell["was idle"].sink, tell["was idle"].duplicates) == (sent, 0)
 
 
-def test_a_lease_that_runs_out_is_not_lost(scene: Scene, tell: dict[str, Count]) -> None:
+def test_a_lease_that_runs_out_is_not_lost(
+    spark: SparkSession, scene: Scene, tell: dict[str, Count]
+) -> None:
     """From there on, delivery is at least once: the sink may get messages of the lost batch again.
 
     If that is not wanted, the query ends with an error: `test_lease_stream`.
@@ -171,8 +178,7 @@ def test_a_lease_that_runs_out_is_not_lost(scene: Scene, tell: dict[str, Count])
         assert driver.wait() == "it was killed"
     scene.wait_until_returned(MESSAGES - 2 * BATCH)
     tell["run out"] = scene.count()
-    with running(scene.plan(leaseTtl="1m", failOnLeaseLoss="false")) as driver:
-        assert driver.wait() is None
+    assert stream(spark, scene.plan(leaseTtl="1m", failOnLeaseLoss="false")) is None
     tell["went on"] = scene.count()
     assert (tell["went on"].acked, tell["went on"].lost) == (MESSAGES, 0)
     assert tell["went on"].duplicates <= BATCH
@@ -185,12 +191,13 @@ def test_a_lease_that_runs_out_is_not_lost(scene: Scene, tell: dict[str, Count])
         pytest.param("committing", id="about to commit to the sink"),
     ],
 )
-def test_a_zombie_driver(place: str, scene: Scene, tell: dict[str, Count]) -> None:
+def test_a_zombie_driver(
+    place: str, spark: SparkSession, scene: Scene, tell: dict[str, Count]
+) -> None:
     """A driver that hangs while another takes its place is refused afterwards."""
     with running(scene.plan(scene.fault(place, 2, "pause"))) as zombie:
         scene.wait_until_paused()
-        with running(scene.plan()) as driver:
-            assert driver.wait() is None
+        assert stream(spark, scene.plan()) is None
         tell["the other"] = scene.count()
         scene.let_go()
         error = zombie.wait()
