@@ -205,8 +205,11 @@ def _load(loaded: Loaded) -> None:
 
 
 def _commands() -> Iterator[str]:
+    """Yield the names of all commands' modules, and of what errors, help and host names need."""
+    yield from ("encodings.idna", "typer.rich_utils")
     package = importlib.import_module("broker.cli")
-    return (module.name for module in pkgutil.iter_modules(package.__path__, "broker.cli."))
+    for module in pkgutil.iter_modules(package.__path__, "broker.cli."):
+        yield module.name
 
 
 def _broker() -> Iterator[str]:
