@@ -259,7 +259,7 @@ def _run(loaded: Loaded) -> None:
         status = end.code
     if not isinstance(status, int | None):
         sys.exit(status)
-    # what Python does at its end, and multiprocessing in the processes that it forks
+    # as Python does at its end, and multiprocessing in the processes that it forks
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
