@@ -1,4 +1,4 @@
-"""`jms-broker`, and Python as Spark starts it, forked from a process that has loaded the modules.
+"""`jms-broker`, and daemons of PySpark, forked from a process that has loaded their modules.
 
 To load a command takes 0.4 s of a core, a broker 0.6 s, PySpark 1 s; to fork takes 10 ms. Each call
 is a process of its own, with its own arguments, folder, environment and files. Tests of how the
@@ -38,16 +38,17 @@ CALL_BYTES_MAX: Final = 2**18
 OTHERS: Final = ("broker.__main__", "broker.cli", "broker.doctor", "storage.sql.migrations")
 """Modules that a broker does not import: those of commands, and those that alembic runs."""
 
+DAEMON: Final = "pyspark.daemon"
 WORKING: Final = ("rows", "sink", "source", "wire")
 """The packages of pyspark_amqp that tasks use; the others are for commands."""
 
 
 class Loaded(Enum):
-    """The modules that are loaded: of commands, of a broker, or of Python as Spark starts it."""
+    """The modules that are loaded: of commands, of a broker, or of PySpark's daemons."""
 
     COMMANDS = "commands"
     BROKER = "broker"
-    SPARK = "Python of Spark"
+    SPARK = "daemons of PySpark"
 
 
 def preloaded_command(loaded: Loaded = Loaded.COMMANDS) -> list[str]:
@@ -57,12 +58,17 @@ def preloaded_command(loaded: Loaded = Loaded.COMMANDS) -> list[str]:
 
 @cache
 def preloaded_python() -> Path:
-    """Return a program that does what `python` does as Spark calls it, with `-m` or `-c`.
+    """Return a program for Spark to start as `python`, which forks daemons of PySpark.
 
-    Each driver starts half a dozen of them, and each would load PySpark and PyArrow: 8 s of a core.
+    Each driver starts five of them, and each would load PySpark and PyArrow: 7 s of a core. The one
+    process that Spark starts without a daemon, for the source of a stream, is not forked: Spark
+    ends it by a signal, and it must not notice before that its socket has been closed.
     """
     program = Path(place_of_calls(Loaded.SPARK)).with_name("python")
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(preloaded_command(Loaded.SPARK))} "$@"\n')
+    forked = shlex.join(preloaded_command(Loaded.SPARK))
+    program.write_text(
+        f'#!/bin/sh\n[ "$2" = {DAEMON} ] && exec {forked} "$@"\nexec {sys.executable} "$@"\n'
+    )
     program.chmod(0o755)
     return program
 
@@ -223,7 +229,7 @@ def _broker() -> Iterator[str]:
 
 
 def _of_spark() -> Iterator[str]:
-    """Yield the names of what Spark's Python processes load, not of what they run."""
+    """Yield the names of what the daemons' processes load."""
     yield "pyspark.worker"
     for name in ("pyspark.sql.worker", *(f"pyspark_amqp.{each}" for each in WORKING)):
         package = importlib.import_module(name)
@@ -235,15 +241,12 @@ def _command() -> None:
     importlib.import_module("jms_broker").main()
 
 
-def _python() -> None:
-    """Do what `python -m MODULE` or `python -c TEXT` does, with PYTHONPATH as it is now."""
-    how, what, *arguments = sys.argv[1:]
+def _daemon() -> None:
+    """Do what `python -m pyspark.daemon` does, with PYTHONPATH as it is now."""
+    _, module, *arguments = sys.argv[1:]
     sys.path[:0] = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    sys.argv = [how, *arguments]
-    if how == "-c":
-        exec(what, {"__name__": "__main__"})
-    else:
-        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    sys.argv = ["python", *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def _run(loaded: Loaded) -> None:
@@ -254,7 +257,7 @@ def _run(loaded: Loaded) -> None:
     """
     status: str | int | None = None
     try:
-        (_python if loaded is Loaded.SPARK else _command)()
+        (_daemon if loaded is Loaded.SPARK else _command)()
     except SystemExit as end:
         status = end.code
     if not isinstance(status, int | None):
