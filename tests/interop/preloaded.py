@@ -65,9 +65,9 @@ def preloaded_python() -> Path:
     ends it by a signal, and it must not notice before that its socket has been closed.
     """
     program = Path(place_of_calls(Loaded.SPARK)).with_name("python")
-    forked = shlex.join(preloaded_command(Loaded.SPARK))
+    forked, python = shlex.join(preloaded_command(Loaded.SPARK)), shlex.quote(sys.executable)
     program.write_text(
-        f'#!/bin/sh\n[ "$2" = {DAEMON} ] && exec {forked} "$@"\nexec {sys.executable} "$@"\n'
+        f'#!/bin/sh\n[ "$2" = {DAEMON} ] && exec {forked} "$@"\nexec {python} "$@"\n'
     )
     program.chmod(0o755)
     return program
