@@ -70,10 +70,11 @@ def python_path(folder: Path) -> list[str]:
 
 def variables(folder: Path) -> dict[str, str]:
     """Return the environment variables of a process that starts Spark."""
+    python = _python()
     return {
-        "PYSPARK_PYTHON": _python(),
-        INHERITED_PYTHON: _python(),
-        "PYSPARK_DRIVER_PYTHON": _python(),
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
+        INHERITED_PYTHON: python,
         "PYTHONPATH": os.pathsep.join(python_path(folder)),
         # settings of the machine's owner for another Spark do not apply to this one
         "SPARK_HOME": "",

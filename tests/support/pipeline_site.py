@@ -67,7 +67,7 @@ class PipelineSite:
         lines = [f"users_file = {json.dumps(str(self.users.file))}"]
         for name, table in self.tables().items():
             lines.append(f"[[{name}]]" if name == "listener" else f"[{name}]")
-            lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+            lines.append(as_toml(table))
         return "\n".join(lines) + "\n"
 
     def by_password(self) -> dict[str, str]:
@@ -89,16 +89,26 @@ def as_https(http_url: str) -> str:
     return http_url.replace("127.0.0.1", "localhost")
 
 
+def as_toml(table: Mapping[str, object]) -> str:
+    """Return the lines of a table whose values are texts, numbers, truths, or lists of them."""
+    return "\n".join(f"{key} = {json.dumps(value)}" for key, value in table.items())
+
+
+def in_file(options: Mapping[str, str]) -> dict[str, str]:
+    """Return options of the source as a file of jobs of `jms-broker pipeline` names them."""
+    named = {
+        "url": "url",
+        "username": "user",
+        "tls.caFile": "ca",
+        "tls.certFile": "cert",
+        "tls.keyFile": "key",
+        "tls.keyPasswordFile": "key-password-file",
+        "tokenFile": "token-file",
+        "managementUrl": "management-url",
+    }
+    return {named[name]: value for name, value in options.items()}
+
+
 def flags(options: Mapping[str, str]) -> list[str]:
     """Return options of the source as those of `jms-broker pipeline`."""
-    named = {
-        "url": "--url",
-        "username": "--user",
-        "tls.caFile": "--ca",
-        "tls.certFile": "--cert",
-        "tls.keyFile": "--key",
-        "tls.keyPasswordFile": "--key-password-file",
-        "tokenFile": "--token-file",
-        "managementUrl": "--management-url",
-    }
-    return [word for name, value in options.items() for word in (named[name], value)]
+    return [word for name, value in in_file(options).items() for word in (f"--{name}", value)]
