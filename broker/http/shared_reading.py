@@ -11,10 +11,16 @@ T = TypeVar("T")
 SHARE: Final = 0.02
 """Share of time that is spent on making readings, however many viewers ask for them."""
 
+VALID_S_MAX: Final = 15.0
+"""The longest time in seconds that a reading is valid: a busy machine can make one last."""
+
 
 @final
 class SharedReading(Generic[T]):
-    """The last reading. It is valid for as long as keeps to SHARE: a quick one is always fresh."""
+    """The last reading. It is valid for as long as keeps to SHARE: a quick one is always fresh.
+
+    Yet no viewer gets one that was made more than VALID_S_MAX ago.
+    """
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s: Final = now_s
@@ -32,5 +38,5 @@ class SharedReading(Generic[T]):
                 began_s = self._now_s()
                 self._last = await make()
                 ended_s = self._now_s()
-                self._valid_until_s = ended_s + (ended_s - began_s) / SHARE
+                self._valid_until_s = ended_s + min((ended_s - began_s) / SHARE, VALID_S_MAX)
             return self._last

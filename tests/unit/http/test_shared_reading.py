@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from broker.http.shared_reading import SHARE, SharedReading
+from broker.http.shared_reading import SHARE, VALID_S_MAX, SharedReading
 
 pytestmark = pytest.mark.requirement("OPS-06")
 
@@ -31,6 +31,17 @@ async def test_a_long_reading_serves_for_a_long_time() -> None:
     shared = SharedReading[int](lambda: reader.now_s)
     assert await asyncio.gather(*(shared.get(reader.make) for _ in range(10))) == [1] * 10
     reader.now_s += 0.1 / SHARE - 0.01
+    assert await shared.get(reader.make) == 1
+    reader.now_s += 0.02
+    assert await shared.get(reader.make) == 2
+
+
+async def test_a_reading_that_lasted_is_not_shown_for_minutes() -> None:
+    """Between two turns of the loop, a machine can be away for seconds."""
+    reader = Reader(2.0)
+    shared = SharedReading[int](lambda: reader.now_s)
+    assert await shared.get(reader.make) == 1
+    reader.now_s += VALID_S_MAX - 0.01
     assert await shared.get(reader.make) == 1
     reader.now_s += 0.02
     assert await shared.get(reader.make) == 2
