@@ -16,14 +16,19 @@ from pathlib import Path
 from typing import Final
 
 from tests.faults import power_trace
-from tests.scenario.mutations import COPIED, Mutation, copy_to, mutated
+from tests.scenario.mutations import Mutation, copy_to, mutated
 
 TIMEOUT_S: Final = 240
 NAMES: Final = (
-    *COPIED,
+    "broker",
+    "storage",
+    "tests/__init__.py",
+    "tests/conformance",
     "tests/faults",
     "tests/interop/__init__.py",
     "tests/interop/broker_process.py",
+    "tests/scenario",
+    "tests/support",
 )
 
 POWER_CUT: Final = ("tests.faults.power_cut", "--images", "150", "--seed", "1", "--size", "2")

@@ -1,9 +1,9 @@
-"""Deliberate bugs, each put into a copy of the sources, to test whether the simulation finds them.
+"""Deliberate bugs in the sources, to test whether the simulation finds them.
 
     make mutations
 
-A check that never fails proves nothing. Each bug is a slip that a developer could make; the copy
-runs interpreted, in a process of its own, until a seed fails.
+A check that never fails proves nothing. Each bug is a slip that a developer could make; the sources
+with the bug run interpreted, in a process of their own, until a seed fails.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,14 +20,6 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 SEEDS: Final = 300
 TIMEOUT_S: Final = 120
-COPIED: Final = (
-    "broker",
-    "storage",
-    "tests/__init__.py",
-    "tests/conformance",
-    "tests/scenario",
-    "tests/support",
-)
 
 
 @dataclass(frozen=True)
@@ -197,8 +188,8 @@ def mutated(mutation: Mutation, text: str) -> str:
     return text.replace(mutation.old, mutation.new)
 
 
-def copy_to(folder: Path, names: Sequence[str] = COPIED) -> None:
-    """Copy the sources and the check to `folder`; `names` replaces the list of all of them."""
+def copy_to(folder: Path, names: Sequence[str]) -> None:
+    """Copy the files and folders `names` of the checkout to `folder`, for a bug to be put there."""
     for name in names:
         source, target = ROOT / name, folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -215,19 +206,16 @@ def simulate(mutation: Mutation | None) -> str | None:
     The result is one line of output. Without a mutation, the sources are unchanged. A run of more
     than TIMEOUT_S counts as a failure. Raise RuntimeError if the simulation could not run.
     """
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        copy_to(folder)
-        if mutation is not None:
-            file = folder / mutation.path
-            file.write_text(mutated(mutation, file.read_text()))
-        command = [sys.executable, "-m", "tests.scenario.simulation", str(SEEDS)]
-        try:
-            done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return f"no end within {TIMEOUT_S} s"
+    program = ["tests.scenario.simulation"]
+    if mutation is not None:
+        program = ["tests.scenario.mutated_simulation", mutation.name]
+    command = [sys.executable, "-m", *program, str(SEEDS)]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end within {TIMEOUT_S} s"
     if done.returncode == 0:
         return None
     if not done.stdout.startswith("seed "):
