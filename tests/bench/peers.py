@@ -15,8 +15,9 @@ from typing import Final
 
 from tests.bench.certificate import KEYSTORE_PASSWORD, keystore
 from tests.bench.ours import InGroup, WithRules, ours_at
-from tests.bench.places import BenchError, cache_folder
+from tests.bench.places import BenchError
 from tests.bench.server import AMQP, AMQPS, WS, Server
+from tests.support.caches import alone, user_cache
 from tests.support.ports import free_port
 
 ARTEMIS_VERSION: Final = "2.40.0"
@@ -45,10 +46,19 @@ CREATE_OPTIONS: Final = (
 
 
 def unpacked(name: str, artifact: str, home: str) -> Path:
-    """Return the folder `home` of a distribution, which Maven fetches the first time."""
-    folder = cache_folder(name)
-    if (folder / home).exists():
-        return folder / home
+    """Return the folder `home` of a distribution, which Maven fetches the first time.
+
+    It is kept for all checkouts of the user.
+    """
+    folder = user_cache("jms-broker-bench-peers") / name
+    with alone(folder):
+        if not (folder / home).exists():
+            _unpack(name, artifact, home, folder)
+    return folder / home
+
+
+def _unpack(name: str, artifact: str, home: str, folder: Path) -> None:
+    """Fetch a distribution, and put `home` of it into `folder`."""
     if shutil.which("mvn") is None or shutil.which("java") is None:
         raise BenchError(f"{name} needs Maven and Java: apt-get install maven openjdk-17-jdk")
     _, product, version, kind, classifier = artifact.split(":")
@@ -70,7 +80,6 @@ def unpacked(name: str, artifact: str, home: str) -> Path:
     (folder / home).parent.mkdir(parents=True, exist_ok=True)
     (unpacking / home).rename(folder / home)
     shutil.rmtree(unpacking)
-    return folder / home
 
 
 def artemis_home() -> Path:

@@ -8,25 +8,24 @@ if the case passed.
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
 import os
 import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.interop.broker_process import PASSWORD, ROOT, USER, Broker
+from tests.interop.broker_process import PASSWORD, USER, Broker
 from tests.interop.conftest import not_available
 from tests.interop.secured_broker import SecuredBroker
+from tests.support.caches import installation, note_installed
 
 INSTALL_SECONDS: Final = 600
 RUN_SECONDS: Final = 180
@@ -72,21 +71,12 @@ class ForeignClient:
             if shutil.which(tool) is None:
                 not_available(f"{tool} is not installed: no test with {self.name}")
 
-    @contextmanager
-    def place(self, *, pinned: Iterable[str]) -> Iterator[tuple[Path, bool]]:
-        """Yield the folder for what `pinned` files name, and whether that is still missing.
+    def place(self, *, pinned: Iterable[str]) -> AbstractContextManager[tuple[Path, bool]]:
+        """Return a context with the folder for what the files `pinned` of `folder` name.
 
-        A change of these files leads to another folder. Once everything is installed, nothing is
-        fetched. Of several processes of pytest one is here at a time, so that one installs.
+        It gives the folder, and whether something is to be installed in it (`installation`).
         """
-        digest = hashlib.sha256()
-        for name in pinned:
-            digest.update((self.folder / name).read_bytes())
-        place = ROOT / ".cache" / "interop" / f"{self.name}-{digest.hexdigest()[:12]}"
-        place.mkdir(parents=True, exist_ok=True)
-        with (place / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield place, not (place / "installed").exists()
+        return installation(self.name, [self.folder / name for name in pinned])
 
 
 def install(command: list[str], place: Path, *, folder: Path | None = None, **env: str) -> None:
@@ -106,7 +96,7 @@ def install(command: list[str], place: Path, *, folder: Path | None = None, **en
     )
     if done.returncode != 0:
         pytest.fail(f"{' '.join(command)} failed:\n{done.stdout[-3000:]}", pytrace=False)
-    (place / "installed").touch()
+    note_installed(place)
 
 
 class Report:

@@ -1,7 +1,7 @@
 """The JUnit tests of qpid_jms/, which run in a JVM of their own, started without Maven.
 
-Maven builds them once, into `.cache/interop`, and again if a source changes. Ids, English names and
-requirements are read from the Java source, so that they are known before anything runs.
+Maven builds them once for all checkouts of the user, and again if a source changes. Ids, English
+names and requirements are read from the Java source, so that they are known before anything runs.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 from broker.http.api.table import endpoints
 from tests.interop.broker_process import ROOT, BrokerProcess, environment
 from tests.interop.conftest import not_available
+from tests.support.caches import installation, note_installed
 
 pytestmark = pytest.mark.requirement("OPS-01")
 
@@ -50,17 +50,16 @@ def api(tmp_path: Path) -> Iterator[BrokerProcess]:
 def clients() -> str:
     """Return the Python that has the generator and the fuzzer, in an environment of their own."""
     pins = ROOT / "requirements-api-clients.txt"
-    digest = hashlib.sha256(pins.read_bytes()).hexdigest()[:16]
-    folder = ROOT / "build" / f"api-clients-{digest}"
-    python, done = folder / "bin" / "python", folder / "installed"
-    if not done.exists():
-        venv.create(folder, clear=True)
-        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
-        install = [*pip, "--require-hashes", "--no-compile", "-r", str(pins)]
-        installed = subprocess.run(install, capture_output=True, text=True)
-        if installed.returncode:
-            not_available(f"the generator and the fuzzer cannot be installed: {installed.stderr}")
-        done.touch()
+    with installation("api-clients", [pins]) as (folder, missing):
+        python = folder / "environment" / "bin" / "python"
+        if missing:
+            venv.create(folder / "environment", clear=True)
+            pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+            install = [*pip, "--require-hashes", "--no-compile", "-r", str(pins)]
+            done = subprocess.run(install, capture_output=True, text=True)
+            if done.returncode:
+                not_available(f"the generator and the fuzzer cannot be installed: {done.stderr}")
+            note_installed(folder)
     return str(python)
 
 
