@@ -25,6 +25,7 @@ from tests.interop.broker_process import (
     BrokerProcess,
 )
 from tests.interop.secured_broker import SecuredBroker
+from tests.support.quick_logins import quick_administrator
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -95,11 +96,9 @@ def strict_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     if url := os.environ.get("INTEROP_STRICT_BROKER_URL"):
         yield Broker(url)
         return
-    process = BrokerProcess(
-        tmp_path_factory.mktemp("strict-broker"),
-        settings=STRICT,
-        variables={"JMS_BROKER_USER": USER, "JMS_BROKER_PASSWORD": PASSWORD},
-    )
+    folder = tmp_path_factory.mktemp("strict-broker")
+    user = quick_administrator(folder, USER, PASSWORD)
+    process = BrokerProcess(folder, settings=f"{user}{STRICT}")
     yield process
     assert process.running, f"the broker died, see {process.log}"
     assert process.stop() == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +17,10 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
     serialize_key_and_certificates,
 )
 
-from broker.security.scram_verifier import ITERATIONS_MIN, ScramHash, make_verifier
 from broker.security.users import Users
 from tests.interop.broker_process import PASSWORD, USER, BrokerProcess
 from tests.support.certificates import SERVER_NAME, Authority, Issued
+from tests.support.quick_logins import USERS_FILE, make_quick
 
 SHOP: Final = "shop"
 """A user with a password and a certificate, who may use every queue and topic."""
@@ -52,14 +51,10 @@ APPLICATIONS: Final = {
 }
 """Further users of the role application, with their passwords: of one test each."""
 
-FEW_ITERATIONS: Final = {
-    SUITE: (SUITE_PASSWORD, ScramHash.SHA_512),
-    SHOP: (SHOP_PASSWORD, ScramHash.SHA_256),
+QUICK: Final = {USER: PASSWORD, SHOP: SHOP_PASSWORD, READER: READER_PASSWORD} | {
+    name: password for name, password in APPLICATIONS.items() if name != SCRAM_512
 }
-"""Users that log in hundreds of times, and the hashes by which they do.
-
-Other verifiers have the usual number of iterations, which takes Java 100 ms.
-"""
+"""Users whose logins by SCRAM cost little; those of SCRAM_512 take the usual iterations."""
 
 STORE_PASSWORD: Final = "changeit"
 """The password of the stores for Java."""
@@ -136,7 +131,7 @@ class SecuredBroker(BrokerProcess):
             LISTENER.format(name=name, client_certificates=asked)
             for name, asked in (("asking", "ask"), ("demanding", "require"))
         )
-        files = 'users_file = "jms-broker.users"\nacl_file = "acl.toml"\n'
+        files = f'users_file = "{USERS_FILE}"\nacl_file = "acl.toml"\n'
         (folder / "acl.toml").write_text(RULES)
         super().__init__(folder, settings=f"{files}{settings}{listeners}")
 
@@ -176,7 +171,7 @@ def _write_stores(folder: Path, authority: Authority, shown: Issued) -> None:
 
 
 def _write_users(folder: Path) -> None:
-    users = Users(folder / "jms-broker.users")
+    users = Users(folder / USERS_FILE)
     users.add(USER, PASSWORD, roles=["admin"])
     users.add(SHOP, SHOP_PASSWORD, roles=["application"], certificates=[SHOP_NAME])
     users.add(READER, READER_PASSWORD, roles=["reading"])
@@ -187,16 +182,5 @@ def _write_users(folder: Path) -> None:
         alone = f'name = "{name}"\n'
         assert alone in text
         text = text.replace(alone, f'{alone}mechanisms = ["SCRAM-SHA-512"]\n')
-    users.file.write_text(_with_few_iterations(text))
-
-
-def _with_few_iterations(text: str) -> str:
-    """Return the text of the users file with the verifiers of FEW_ITERATIONS."""
-    for user, (password, hash_) in FEW_ITERATIONS.items():
-        made = make_verifier(hash_, password, iterations=ITERATIONS_MIN)
-        before, name, after = text.partition(f'name = "{user}"\n')
-        key = hash_.value.lower().replace("-", "_")
-        changed = re.sub(rf'{key} = ".*"', f'{key} = "{made.text}"', after, count=1)
-        assert changed != after
-        text = f"{before}{name}{changed}"
-    return text
+    users.file.write_text(text)
+    make_quick(users.file, QUICK)

@@ -20,6 +20,7 @@ from tests.conformance.harness import all_cases
 from tests.conformance.jms_api.catalogue import SOURCES
 from tests.interop.broker_process import PASSWORD, ROOT, USER, BrokerProcess
 from tests.interop.empty_environment import EmptyEnvironment
+from tests.support.quick_logins import quick_administrator
 
 pytestmark = pytest.mark.slow
 
@@ -56,11 +57,10 @@ def alone(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> EmptyEnviron
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """Yield a broker with a user, who may log in by SCRAM, and WebSocket."""
-    process = BrokerProcess(
-        tmp_path_factory.mktemp("judged"),
-        settings='[[listener]]\nname = "web"\nkind = "ws"\nport = 0\n',
-        variables={"JMS_BROKER_USER": USER, "JMS_BROKER_PASSWORD": PASSWORD},
-    )
+    folder = tmp_path_factory.mktemp("judged")
+    user = quick_administrator(folder, USER, PASSWORD)
+    web = '[[listener]]\nname = "web"\nkind = "ws"\nport = 0\n'
+    process = BrokerProcess(folder, settings=f"{user}{web}")
     yield process
     assert process.running, f"the broker died, see {process.log}"
     assert process.stop() == 0
