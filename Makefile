@@ -23,7 +23,7 @@ CAN_COMPILE := $(PYTHON) -c 'import pathlib, shutil, sys, sysconfig; \
 		and pathlib.Path(sysconfig.get_path("include"), "Python.h").exists()))'
 NO_COMPILER := no C compiler or no Python headers (on Debian: gcc python3-dev)
 
-.PHONY: run build pipeline spark test quick check bench fuzz faults attacks mutations harness-mutants requirements coverage pins references docs \
+.PHONY: run build pipeline spark test packages quick check bench fuzz faults attacks mutations harness-mutants requirements coverage pins references docs \
 	dist clean spark-matrix crashes
 
 # The broker on 127.0.0.1:5672. `make run ARGS="--port 0"` passes options on. It does not wait for
@@ -64,7 +64,7 @@ BY_FILE := --dist loadfile --no-loadscope-reorder
 COMPILED := PYTEST_XDIST_AUTO_NUM_WORKERS=$$((2 * $$(nproc))) $(BIN)/pytest --compiled
 test: $(STAMPS)/test
 	@if $(CAN_COMPILE); then \
-		$(MAKE) --no-print-directory build $(STAMPS)/spark $(STAMPS)/delta $(STAMPS)/iceberg && \
+		$(MAKE) --no-print-directory --silent -j2 $(STAMPS)/compiled packages && \
 		$(MAKE) --no-print-directory $(STAMPS)/bytecode && \
 		$(BIN)/python -m pytest --numprocesses auto $(INTERPRETED) && \
 		$(COMPILED) --numprocesses auto $(BY_FILE) $(BY_CHECK) --ignore tests/spark tests && \
@@ -75,6 +75,10 @@ test: $(STAMPS)/test
 		echo "SKIPPED the compiled suites: $(NO_COMPILER)"; \
 		$(BIN)/python -m pytest tests; \
 	fi
+
+# What the suites need besides the broker: installed one after another, while that is compiled.
+packages:
+	@$(MAKE) --no-print-directory --silent -j1 $(addprefix $(STAMPS)/,client spark delta iceberg)
 
 # While a change is made: the protocol engine and routing on the .py files.
 quick: $(STAMPS)/test
@@ -242,7 +246,7 @@ $(STAMPS)/test: requirements-test.txt $(STAMPS)/tools $(STAMPS)/http
 $(STAMPS)/bytecode: $(STAMPS)/test | $(STAMPS)/compiled $(STAMPS)/client
 	@echo "compiling the tests to bytecode"
 	@printf '%s\n' tests/unit 'tests --ignore tests/unit --ignore tests/spark' | xargs -P 2 -I PLACES sh -c \
-		'$(BIN)/pytest --compiled --collect-only -qq PLACES >build/collected.$$$$ || { cat build/collected.$$$$; exit 255; }'
+		'$(BIN)/pytest --compiled --collect-only -qq PLACES >build/collected.$$$$ 2>&1 || { cat build/collected.$$$$; exit 255; }'
 	@rm -f build/collected.*
 	@touch $@
 
