@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from _thread import start_new_thread
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Timer
+from time import sleep
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import typer
@@ -43,7 +44,7 @@ CLIENT_LIBRARY: Final = ("proton", "cproton")
 PROTON_WRAPPER: Final = "proton._wrapper"
 """The module of the base class of proton's objects."""
 
-ANOTHER_TRY_S: Final = 0.01
+ANOTHER_TRY_S: Final = 0.05
 """Seconds until an interrupt that Python had to drop is raised again."""
 
 
@@ -93,7 +94,8 @@ def _interrupts_kept() -> Iterator[None]:
 
     def unraisable(dropped: UnraisableHookArgs) -> None:
         if dropped.exc_type is KeyboardInterrupt:
-            Timer(ANOTHER_TRY_S, os.kill, (os.getpid(), signal.SIGINT)).start()
+            # a Timer's start waits for its thread, on a busy machine until ^C has come and is lost
+            start_new_thread(_interrupt_later, ())
         elif not _is_of_uninitialized_wrapper(dropped):
             hook(dropped)
 
@@ -102,6 +104,12 @@ def _interrupts_kept() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = hook
+
+
+def _interrupt_later() -> None:
+    """Let ^C come once more in ANOTHER_TRY_S, after the hook that calls this has returned."""
+    sleep(ANOTHER_TRY_S)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def _is_of_uninitialized_wrapper(dropped: UnraisableHookArgs) -> bool:
