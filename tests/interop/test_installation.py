@@ -1,4 +1,4 @@
-"""Where foreign clients are installed: once for all checkouts of a user."""
+"""The installation of foreign clients: once for all checkouts of a user."""
 
 from __future__ import annotations
 
