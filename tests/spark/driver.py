@@ -16,7 +16,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
 from tests.spark import session
+from tests.support.caches import alone
 
 ENDS_SECONDS: Final = 300
 STARTS_SECONDS: Final = 120
@@ -174,10 +174,8 @@ def running(plan: Plan) -> Iterator[Driver]:
 def archive_classes(folder: Path) -> None:
     """Make the archive with which drivers start in half the time, unless it exists."""
     archive = session.class_archive()
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    with archive.with_suffix(".lock").open("w") as lock:
-        # making it takes half a minute of both cores: one process of pytest does, the others wait
-        flock(lock, LOCK_EX)
+    # making it takes half a minute of both cores: one process of pytest does, the others wait
+    with alone(archive.parent):
         if not archive.exists():
             _archive_classes(archive, folder)
 
