@@ -3,13 +3,12 @@
 import os
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import pytest
 
 from broker.security import new_verifiers
 from broker.security.passwords import hash_of
-from broker.security.scram_verifier import ScramHash, ScramVerifier, make_verifier
+from broker.security.scram_verifier import make_verifier
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -20,14 +19,8 @@ def no_broker_variables() -> Iterator[None]:
         yield
 
 
-@cache
-def hash_once(password: str) -> str:
-    return hash_of(password)
-
-
-@cache
-def verifier_once(hash_: ScramHash, password: str) -> ScramVerifier:
-    return make_verifier(hash_, password)
+hash_once = cache(hash_of)
+verifier_once = cache(make_verifier)
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +29,5 @@ def verifiers_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Two users with the same password then have the same salt. Tests of the verifiers override this.
     """
-
-    def made(hash_: ScramHash, password: str, **options: Any) -> ScramVerifier:
-        known = {name: value for name, value in options.items() if value is not None}
-        return make_verifier(hash_, password, **known) if known else verifier_once(hash_, password)
-
     monkeypatch.setattr(new_verifiers, "hash_of", hash_once)
-    monkeypatch.setattr(new_verifiers, "make_verifier", made)
+    monkeypatch.setattr(new_verifiers, "make_verifier", verifier_once)
