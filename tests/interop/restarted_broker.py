@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop.broker_process import BrokerProcess
+from tests.support.ports import free_port
 
 ASKING: Final = "import socket; socket.create_connection(('127.0.0.1', {port})).recv(1)"
 """A program that asks the test to restart its broker, and ends when the broker is back."""
@@ -37,8 +38,7 @@ class RestartedBroker:
         self._settings: Final = settings
         self._program: Final = program
         self._variables: Final = variables
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: Final[int] = free.getsockname()[1]
+        self.port: Final = free_port()
         self._control: Final = socket.create_server(("127.0.0.1", 0))
         self._control.settimeout(WAIT_S)
         self._is_over: Final = threading.Event()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import zipfile
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ import pytest
 from tests.bench.syncs import Syncs
 from tests.interop.broker_process import BrokerProcess, command, environment
 from tests.interop.typed import SECONDS, Client
+from tests.support.ports import free_port
 
 
 def doctor(
@@ -54,11 +54,6 @@ def test_a_stopped_broker_on_a_slow_disk(tmp_path: Path) -> None:
     changed = {code for code, level in levels(after).items() if level != levels(before)[code]}
     assert changed == {"D04"}
     assert levels(after)["D04"] == "FAIL"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 @pytest.mark.requirement("OPS-13")
