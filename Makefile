@@ -52,9 +52,9 @@ pipeline: build $(STAMPS)/pipeline
 
 # The tests of modules that are compiled, on the checkout's .py files; then every suite on the compiled
 # broker, in twice as many processes as there are cores, since many tests wait for a program or a
-# time; those with Spark by themselves, three processes that each have a Spark of a gigabyte. The rules
-# of `make check` are left to it: each process would parse all sources. Files run in the order of their
-# folders, so that the last ones, of unit tests, are short.
+# time. Files run in an order in which the cores are busy, and the last ones, of unit tests, are short:
+# tests/support/scheduling.py. The rules of `make check` are left to it: each process would parse all
+# sources.
 ENGINE := tests/wire tests/unit/amqp tests/unit/jms tests/unit/links tests/unit/routing
 INTERPRETED := $(ENGINE) tests/unit/storage/sql/segments tests/unit/test_address_settings.py \
 	tests/scenario/test_mutations.py tests/scenario/test_no_object_left.py \
@@ -67,8 +67,7 @@ test: $(STAMPS)/test
 		$(MAKE) --no-print-directory --silent -j2 $(STAMPS)/compiled packages && \
 		$(MAKE) --no-print-directory $(STAMPS)/bytecode && \
 		$(BIN)/python -m pytest --numprocesses auto $(INTERPRETED) && \
-		$(COMPILED) --numprocesses auto $(BY_FILE) $(BY_CHECK) --ignore tests/spark tests && \
-		$(COMPILED) --numprocesses 3 --dist worksteal tests/spark; \
+		$(COMPILED) --numprocesses auto $(BY_FILE) $(BY_CHECK) tests; \
 	elif [ "$$CI" = true ]; then \
 		echo "$(NO_COMPILER): the compiled broker cannot be tested"; exit 1; \
 	else \

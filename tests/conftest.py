@@ -11,19 +11,18 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterable
-from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+
+from tests.support.scheduling import FewSparks, in_order
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 REQUIREMENT_IDS = TESTS / "requirement_ids.txt"
 ATTACK_IDS = TESTS / "attack_ids.txt"
-IDLE = ("attacks", "conformance", "contract", "docs", "faults")
-"""Folders whose tests wait for programs, disks and times, so that a core is idle meanwhile."""
-
 NO_HARM = "no_harm"
 """The fixture of tests that prove that an attack harms no healthy client."""
 
@@ -88,7 +87,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=unseen)
         items[:] = [item for item in items if item not in unseen]
     if config.getoption("dist", "no") == "loadfile":
-        items[:] = _mixed(items)
+        items[:] = in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FewSparks | None:
+    """Return the scheduler of `--dist loadfile`, None for another: xdist has its own."""
+    return FewSparks(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -115,19 +120,6 @@ def pytest_sessionfinish() -> None:
     postgres = sys.modules.get("tests.support.postgres")
     if postgres is not None:
         postgres.stop_servers()
-
-
-def _mixed(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Return the items file by file, where files of IDLE folders and of others take turns.
-
-    Processes that run side by side then have a core to share while some of them only wait.
-    """
-    files: tuple[dict[Path, list[pytest.Item]], ...] = ({}, {})
-    for item in items:
-        is_idle = item.path.relative_to(TESTS).parts[0] in IDLE
-        files[is_idle].setdefault(item.path, []).append(item)
-    turns = zip_longest(*(each.values() for each in files), fillvalue=())
-    return [item for turn in turns for file in turn for item in file]
 
 
 def _counts(items: Iterable[pytest.Item], marker: str, pattern: str) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""`jms-broker`, and daemons of PySpark, forked from a process that has loaded their modules.
+"""`jms-broker`, and PySpark's processes, forked from a process that has loaded their modules.
 
 To load a command takes 0.4 s of a core, a broker 0.6 s, PySpark 1 s; to fork takes 10 ms. Each call
 is a process of its own, with its own arguments, folder, environment and files. Tests of how the
@@ -38,7 +38,6 @@ CALL_BYTES_MAX: Final = 2**18
 OTHERS: Final = ("broker.__main__", "broker.cli", "broker.doctor", "storage.sql.migrations")
 """Modules that a broker does not import: those of commands, and those that alembic runs."""
 
-DAEMON: Final = "pyspark.daemon"
 WORKING: Final = ("rows", "sink", "source", "wire")
 """The packages of pyspark_amqp that tasks use; the others are for commands."""
 
@@ -48,7 +47,7 @@ class Loaded(Enum):
 
     COMMANDS = "commands"
     BROKER = "broker"
-    SPARK = "daemons of PySpark"
+    SPARK = "processes of PySpark"
 
 
 def preloaded_command(loaded: Loaded = Loaded.COMMANDS) -> list[str]:
@@ -58,16 +57,16 @@ def preloaded_command(loaded: Loaded = Loaded.COMMANDS) -> list[str]:
 
 @cache
 def preloaded_python() -> Path:
-    """Return a program for Spark to start as `python`, which forks daemons of PySpark.
+    """Return a program for Spark to start as `python`, which forks the modules of PySpark.
 
-    Each driver starts five of them, and each would load PySpark and PyArrow: 7 s of a core. The one
-    process that Spark starts without a daemon, for the source of a stream, is not forked: Spark
-    ends it by a signal, and it must not notice before that its socket has been closed.
+    Each driver starts five daemons, and each stream a process for its source. Each of them would
+    load PySpark and PyArrow: a second of a core. Spark ends that of a source by a signal, which
+    reaches a forked one a little late: it may notice before that its socket has been closed.
     """
     program = Path(place_of_calls(Loaded.SPARK)).with_name("python")
     forked, python = shlex.join(preloaded_command(Loaded.SPARK)), shlex.quote(sys.executable)
     program.write_text(
-        f'#!/bin/sh\n[ "$2" = {DAEMON} ] && exec {forked} "$@"\nexec {python} "$@"\n'
+        f'#!/bin/sh\ncase "$2" in pyspark.*) exec {forked} "$@";; esac\nexec {python} "$@"\n'
     )
     program.chmod(0o755)
     return program
@@ -229,8 +228,8 @@ def _broker() -> Iterator[str]:
 
 
 def _of_spark() -> Iterator[str]:
-    """Yield the names of what the daemons' processes load."""
-    yield "pyspark.worker"
+    """Yield the names of what PySpark's processes load."""
+    yield from ("pyspark.worker", "pyspark.sql.streaming.python_streaming_source_runner")
     for name in ("pyspark.sql.worker", *(f"pyspark_amqp.{each}" for each in WORKING)):
         package = importlib.import_module(name)
         for module in pkgutil.iter_modules(package.__path__, f"{name}."):
@@ -241,8 +240,8 @@ def _command() -> None:
     importlib.import_module("jms_broker").main()
 
 
-def _daemon() -> None:
-    """Do what `python -m pyspark.daemon` does, with PYTHONPATH as it is now."""
+def _of_pyspark() -> None:
+    """Do what `python -m` does with a module of PySpark, with PYTHONPATH as it is now."""
     _, module, *arguments = sys.argv[1:]
     sys.path[:0] = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.argv = ["python", *arguments]
@@ -257,7 +256,7 @@ def _run(loaded: Loaded) -> None:
     """
     status: str | int | None = None
     try:
-        (_daemon if loaded is Loaded.SPARK else _command)()
+        (_of_pyspark if loaded is Loaded.SPARK else _command)()
     except SystemExit as end:
         status = end.code
     if not isinstance(status, int | None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.spark import toy
-from tests.spark.toy import ToySource, calls
+from tests.spark.toy import ToySource, UnforkedToySource, calls
 
 pytestmark = pytest.mark.requirement("PIP-70")
 
@@ -121,16 +122,25 @@ def test_an_idle_stream_goes_on_asking_from_where_it_stands(toys: Toys) -> None:
     assert all(call["committed"] == [0] for call in idle)
 
 
-def test_the_reader_is_never_told_to_stop(toys: Toys, three_batches: Toys) -> None:
-    assert three_batches.noted("stop") == []
-    query = (
-        toys.stream(20)
-        .writeStream.format("noop")
-        .option("checkpointLocation", str(toys.checkpoint))
-        .start()
-    )
+@pytest.mark.parametrize(
+    "available_now",
+    [
+        pytest.param(True, id="by a stream that has read what was there"),
+        pytest.param(False, id="by a stream that is stopped"),
+    ],
+)
+def test_the_reader_is_never_told_to_stop(
+    toys: Toys, monkeypatch: pytest.MonkeyPatch, *, available_now: bool
+) -> None:
+    # a forked process hears too late of the signal with which Spark ends the reader's
+    monkeypatch.setattr(toys.spark.sparkContext, "pythonExec", sys.executable)
+    toys.spark.dataSource.register(UnforkedToySource)
+    rows = toys.spark.readStream.format("unforked toy").options(**toys.plain, total="20").load()
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(toys.checkpoint))
+    query = (writer.trigger(availableNow=True) if available_now else writer).start()
     query.processAllAvailable()
     query.stop()
+    assert toys.noted("streamReader")
     assert toys.noted("stop") == []
 
 

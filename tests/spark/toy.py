@@ -108,6 +108,14 @@ class ToySource(DataSource):
         return ToyStreamWriter(self.options)
 
 
+class UnforkedToySource(ToySource):
+    """The data source of `format("unforked toy")`, for a test that starts Spark's own processes."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "unforked toy"
+
+
 class ToyReader(DataSourceReader):
     """A batch read of ten numbers, in the columns of the requested schema."""
 
