@@ -14,6 +14,7 @@ from broker.amqp.performatives import RECEIVER, SENDER, Attach, Flow
 from broker.amqp.terminus import Source, Target
 from broker.app import App
 from broker.log_lines import configure_logging
+from broker.net.socket_protocol import LONG_READ
 from tests.support.socket_client import PATIENCE_S, SocketClient
 
 COUNT = 64
@@ -153,6 +154,20 @@ async def test_a_client_that_sends_much_is_read_again_after_the_others(app: App)
         protocol.data_received(message(1))
         assert not transport.is_reading()
         await asyncio.sleep(0)
+        assert transport.is_reading()
+        await until(lambda: app.stats.published == 2)
+
+
+async def test_reads_that_empty_the_socket_do_not_count(app: App) -> None:
+    async with SocketClient(app.port) as sender:
+        await fill_link(sender)
+        (protocol,) = app.listeners.connections
+        transport = protocol._transport
+        assert transport is not None
+        protocol._loop_time_s = lambda: 0.0  # all in one turn
+        data = message(0) + message(1)
+        for begin in range(0, len(data), LONG_READ - 1):
+            protocol.data_received(data[begin : begin + LONG_READ - 1])
         assert transport.is_reading()
         await until(lambda: app.stats.published == 2)
 
