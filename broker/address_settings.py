@@ -1,8 +1,9 @@
 """The settings of addresses: the one table of their names, types, defaults and texts.
 
-Everything else is made from it: the settings for all addresses (`GeneralAddressSettings`), the
-tables `[[address]]`, `[[queue]]` and `[[topic]]`, the policies (`broker/policies.py`), the parts of
-`config/broker.toml` and the page `docs/reference/address-settings.md` (`config/settings_texts.py`).
+Made from it are the settings for all addresses (`GeneralAddressSettings`), the tables
+`[[address]]`, `[[queue]]` and `[[topic]]`, the policies (`broker/policies.py`), the definitions of
+nodes, the parts of `config/broker.toml`, and the page `docs/reference/address-settings.md`
+(`config/settings_texts.py`). The parameters of an `AddressPolicy` are written by hand.
 """
 
 from __future__ import annotations

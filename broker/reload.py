@@ -12,7 +12,7 @@ from typing import Final, get_args
 
 import structlog
 
-from broker.address_settings import PlaceSettings
+from broker.address_settings import NAMES
 from broker.amqp.limits import Limits
 from broker.app import App
 from broker.audit.record import BROKER, FAILED, Actor, AuditEvent
@@ -67,11 +67,7 @@ FOR_NEW_CONNECTIONS: Final = frozenset(
 """Settings of connections and links: existing ones keep theirs. Of `listener` the tables `tls`."""
 
 FOR_NEW_NODES: Final = frozenset(
-    {
-        *("default_kind", "auto_create", "address", "queue", "topic"),
-        *("auto_create_max", "auto_delete_after_ms"),
-        *(name for name in PlaceSettings.model_fields if name in Settings.model_fields),
-    }
+    {"default_kind", "address", "queue", "topic", "auto_create_max", *NAMES}
 )
 """Settings of queues and topics: existing ones keep theirs until the next start."""
 

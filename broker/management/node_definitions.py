@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
+from broker.address_settings import NAMES
 from broker.journal import Journal
 from broker.management.definition import (
     ADDED,
@@ -84,25 +85,7 @@ class NodeDefinitions(DefinitionKind):
 
 def settings_of(policy: AddressPolicy) -> dict[str, object]:
     """Return the settings of a node by the names that the settings file has for them."""
-    return {
-        "auto_create": policy.auto_create,
-        "auto_delete_after_ms": int(policy.auto_delete_after_ms),
-        "dead_letter": policy.dead_letter,
-        "dead_letter_properties": policy.dead_letter_properties,
-        "deliver_before_commit": policy.deliver_before_commit,
-        "duplicate_window": int(policy.duplicate_window),
-        "duplicate_window_ms": int(policy.duplicate_window_ms),
-        "event_log": policy.event_log,
-        "exclusive": policy.exclusive,
-        "expiry": policy.expiry,
-        "full": policy.full,
-        "max_bytes": int(policy.max_bytes),
-        "max_delivery_count": int(policy.max_delivery_count),
-        "max_messages": int(policy.max_messages),
-        "redelivery_backoff": policy.redelivery_backoff,
-        "redelivery_delay_max_ms": int(policy.redelivery_delay_max_ms),
-        "redelivery_delay_ms": int(policy.redelivery_delay_ms),
-    }
+    return {name: getattr(policy, name) for name in sorted(NAMES)}
 
 
 def _difference(policy: AddressPolicy, wanted: Mapping[str, object] | None) -> str:
