@@ -122,7 +122,8 @@ class Message:
 
     `origin` has the container-id of its sender, and the key that its address has behind the topic
     (DST-05). The key matters until the message has been published: no store keeps it. `group` is
-    its JMSXGroupID, empty for none. `size` are the bytes that count for limits, in memory or not.
+    its JMSXGroupID, empty for none. `size` are the bytes that count for limits, in memory or not;
+    `encoded_size` are those in memory.
     """
 
     def __init__(
@@ -147,6 +148,7 @@ class Message:
         self.origin: Final = origin
         self.optional_fields: Final = optional_fields
         size = i64(len(encoded))
+        self.encoded_size: Final[i64] = size
         if optional_fields is not None and optional_fields.large is not None:
             size += i64(optional_fields.large.size)
         self.size: Final[i64] = size

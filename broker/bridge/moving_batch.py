@@ -138,7 +138,7 @@ class MovingBatch:
             self.refused.append((entry, NO_ROOM))
         elif size_max > 0:
             # a message may be as large as its bytes, those of the mark, and a header
-            size = message.size + i64(len(payload)) - i64(len(message.encoded)) + HEADER_BYTES
+            size = message.size + i64(len(payload)) - message.encoded_size + HEADER_BYTES
             if size > size_max:
                 self.refused.append((entry, _too_large(size, size_max)))
                 return None

@@ -393,7 +393,7 @@ class ProducerEndpoint(IncomingOwner):
         if isinstance(node, ServiceNode):
             raise LinkFault(MESSAGE_SIZE_EXCEEDED, f"requests have at most {STREAMED_FROM} bytes")
         if self._within is not None:
-            size = i64(len(message.encoded))  # the body is not in memory
+            size = message.encoded_size  # the body is not in memory
             self._post(delivery_id, node, message, size=size, settled=settled)
             return
         self._put(message, node)

@@ -92,7 +92,7 @@ class MemoryBudget:
         """Count an entry of `message` that a queue takes into memory."""
         size = ENTRY_BYTES
         if message.holders == 0:
-            size += i64(len(message.encoded))
+            size += message.encoded_size
         message.holders += 1
         if message.durable:
             self.durable += size
@@ -104,7 +104,7 @@ class MemoryBudget:
         size = ENTRY_BYTES
         message.holders -= 1
         if message.holders == 0:
-            size += i64(len(message.encoded))
+            size += message.encoded_size
         if message.durable:
             self.durable -= size
         else:
@@ -120,7 +120,7 @@ class MemoryBudget:
 
     def dropped(self, message: Message) -> None:
         """Stop counting a delivery of `message` and its entry: it is consumed, or deleted."""
-        size = i64(len(message.encoded))
+        size = message.encoded_size
         self.held -= ENTRY_BYTES + size
         message.holders -= 1
         freed = ENTRY_BYTES + size if message.holders == 0 else ENTRY_BYTES
@@ -133,4 +133,4 @@ class MemoryBudget:
         """Count `new` in place of `old` in an entry that a consumer holds."""
         self.dropped(old)
         self.enters(new)
-        self.delivered(i64(len(new.encoded)))
+        self.delivered(new.encoded_size)

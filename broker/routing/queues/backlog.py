@@ -53,7 +53,7 @@ class BacklogChunk:
         for entry in self.slots:
             if entry is not None and entry.stored_number == NOT_STORED:
                 entry.queue.persistence.spill(entry, batch)
-                noted += i64(len(entry.message.encoded)) + ENTRY_BYTES
+                noted += entry.message.encoded_size + ENTRY_BYTES
         return noted
 
     def is_stored(self, up_to: i64) -> bool:

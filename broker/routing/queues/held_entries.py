@@ -42,7 +42,7 @@ class HeldEntries:
     def add(self, entry: QueueEntry, cause: Cause) -> None:
         """Hold back `entry`, which is to be moved because of `cause`."""
         self._entries[int(stored_position(entry))] = (entry, cause)
-        self.bytes += i64(len(entry.message.encoded))
+        self.bytes += entry.message.encoded_size
 
     def remove(self, position: i64) -> QueueEntry | None:
         """Remove and return the entry of that `stored_position`; None if there is none."""
@@ -50,7 +50,7 @@ class HeldEntries:
         if found is None:
             return None
         entry = found[0]
-        self.bytes -= i64(len(entry.message.encoded))
+        self.bytes -= entry.message.encoded_size
         return entry
 
     def get(self, position: i64) -> QueueEntry | None:

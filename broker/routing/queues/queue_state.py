@@ -83,12 +83,12 @@ class QueueState:
         """Count `entry`, which `consumer` holds from now on."""
         entry.consumer = consumer
         self.acquired += 1
-        self.memory.delivered(i64(len(entry.message.encoded)))
+        self.memory.delivered(entry.message.encoded_size)
 
     def settles(self, entry: QueueEntry) -> None:
         """Stop counting `entry` as held by its consumer."""
         self.acquired -= 1
-        self.memory.settled(i64(len(entry.message.encoded)))
+        self.memory.settled(entry.message.encoded_size)
 
     def consumes(self, entry: QueueEntry) -> None:
         """Stop counting `entry`, which its consumer has accepted: `settles` and `leaves` in one.

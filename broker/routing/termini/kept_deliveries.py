@@ -124,7 +124,7 @@ class KeptDeliveries(RetirementListener):
         entry, within = delivery.entry, delivery.within
         if entry is not None:
             entry.sent_to = None
-            self.bytes += ENTRY_BYTES + i64(len(entry.message.encoded))
+            self.bytes += ENTRY_BYTES + entry.message.encoded_size
         self._by_tag[delivery.tag] = delivery
         if within is not None:
             self.retire(delivery, within)
@@ -164,13 +164,13 @@ class KeptDeliveries(RetirementListener):
         del self._by_tag[delivery.tag]
         entry = delivery.entry
         if entry is not None:
-            self.bytes -= ENTRY_BYTES + i64(len(entry.message.encoded))
+            self.bytes -= ENTRY_BYTES + entry.message.encoded_size
 
     def end(self, delivery: KeptDelivery, outcome: Outcome) -> None:
         """Note that `delivery` has its outcome, of which the peer is still to be told."""
         entry = delivery.entry
         if entry is not None:
-            self.bytes -= ENTRY_BYTES + i64(len(entry.message.encoded))
+            self.bytes -= ENTRY_BYTES + entry.message.encoded_size
         delivery.entry = None
         delivery.outcome = outcome
 
