@@ -1,4 +1,4 @@
-"""Which test files run one after another in one process, and in which order (`--dist loadfile`)."""
+"""The order of test files, and the files that share a process (`--dist loadfile`)."""
 
 from __future__ import annotations
 
