@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from itertools import count
 from typing import Final
 
 # Linux takes the port of a connection, and of a listener that asks for port 0, from 32768 on.
@@ -12,7 +13,7 @@ _END: Final = 32_768
 # Test processes that run side by side have neighbouring pids: each searches from another place.
 _STRIDE: Final = 256
 
-_counts: Final[dict[int, int]] = {}
+_numbers: Final = count()
 
 
 def free_port() -> int:
@@ -25,10 +26,9 @@ def free_port() -> int:
     Raises:
         OSError: each port of the range is taken.
     """
-    pid = os.getpid()
+    place = os.getpid() * _STRIDE
     for _ in range(_END - _FIRST):
-        count = _counts[pid] = _counts.get(pid, -1) + 1
-        port = _FIRST + (pid * _STRIDE + count) % (_END - _FIRST)
+        port = _FIRST + (place + next(_numbers)) % (_END - _FIRST)
         if _is_free(port):
             return port
     raise OSError(f"no port from {_FIRST} to {_END - 1} is free")

@@ -14,7 +14,7 @@ from broker.amqp.performatives import RECEIVER, SENDER, Attach, Flow
 from broker.amqp.terminus import Source, Target
 from broker.app import App
 from broker.log_lines import configure_logging
-from broker.net.socket_protocol import LONG_READ
+from broker.net.socket_protocol import LONG_READ, SocketProtocol
 from tests.support.socket_client import PATIENCE_S, SocketClient
 
 COUNT = 64
@@ -140,15 +140,21 @@ async def test_input_that_is_held_waits_in_the_socket(app: App) -> None:
         await until(lambda: app.stats.published == 1)
 
 
+def in_one_turn(app: App) -> tuple[SocketProtocol, asyncio.Transport]:
+    """Return the only connection and its transport; all that it reads counts for one turn."""
+    (protocol,) = app.listeners.connections
+    transport = protocol._transport
+    assert transport is not None
+    protocol._loop_time_s = lambda: 0.0
+    return protocol, transport
+
+
 @pytest.mark.attack("R5")
 async def test_a_client_that_sends_much_is_read_again_after_the_others(app: App) -> None:
     """The event loop would read on as long as the socket is full, 32 times in a row."""
     async with SocketClient(app.port) as sender:
         await fill_link(sender)
-        (protocol,) = app.listeners.connections
-        transport = protocol._transport
-        assert transport is not None
-        protocol._loop_time_s = lambda: 0.0  # all in one turn
+        protocol, transport = in_one_turn(app)
         protocol.data_received(message(0))
         assert transport.is_reading(), "less than READ_AT_ONCE"
         protocol.data_received(message(1))
@@ -161,10 +167,7 @@ async def test_a_client_that_sends_much_is_read_again_after_the_others(app: App)
 async def test_reads_that_empty_the_socket_do_not_count(app: App) -> None:
     async with SocketClient(app.port) as sender:
         await fill_link(sender)
-        (protocol,) = app.listeners.connections
-        transport = protocol._transport
-        assert transport is not None
-        protocol._loop_time_s = lambda: 0.0  # all in one turn
+        protocol, transport = in_one_turn(app)
         data = message(0) + message(1)
         for begin in range(0, len(data), LONG_READ - 1):
             protocol.data_received(data[begin : begin + LONG_READ - 1])
@@ -175,10 +178,7 @@ async def test_reads_that_empty_the_socket_do_not_count(app: App) -> None:
 async def test_a_connection_that_is_paused_meanwhile_stays_so(app: App) -> None:
     async with SocketClient(app.port) as sender:
         await fill_link(sender)
-        (protocol,) = app.listeners.connections
-        transport = protocol._transport
-        assert transport is not None
-        protocol._loop_time_s = lambda: 0.0  # all in one turn
+        protocol, transport = in_one_turn(app)
         for number in range(2):
             protocol.data_received(message(number))
         protocol.pause()
