@@ -29,7 +29,7 @@ DEAD_LETTER_COLUMNS: Final = (
     *(*COLUMNS[:2], "source", "reason", "former_delivery_count"),
     *COLUMNS[2:],
 )
-SCHEDULED_COLUMNS: Final = ("identity", "name", "deliver_at", "priority", "size", "subject")
+TIMED_COLUMNS: Final = ("identity", "name", "deliver_at", *COLUMNS[2:])
 PAGE: Final = 1000
 DONE: Final = {"move": "moved", "copy": "copied", "retry": "moved", "delete": "deleted"}
 """The part of a response that counts the messages of each change."""
@@ -67,6 +67,10 @@ def list_messages(
         bool,
         typer.Option("--held", help="Those that could not be moved to a dead-letter node."),
     ] = False,
+    paused: Annotated[
+        bool,
+        typer.Option("--paused", help="Those that have failed and wait for redelivery_delay_ms."),
+    ] = False,
     count: Annotated[int, typer.Option(min=1, help="Stop after so many.")] = 100,
     json: Json = False,
 ) -> None:
@@ -76,12 +80,15 @@ def list_messages(
     their dead-letter or expiry node. They are not delivered until they can be moved; retry returns
     them to the queue, move and delete remove them.
     """
-    if scheduled and held:
-        fail("--scheduled and --held are two lists: ask for one", 2)
-    state = "scheduled" if scheduled else "held" if held else None
+    lists = {"scheduled": scheduled, "paused": paused, "held": held}
+    chosen = [state for state, is_wanted in lists.items() if is_wanted]
+    if len(chosen) > 1:
+        options = " and ".join(f"--{state}" for state in chosen)
+        fail(f"{options} are different lists: ask for one", 2)
+    state = chosen[0] if chosen else None
     with at.opened() as broker:
         records, more = _listed(broker, count, queue=queue, selector=selector, state=state)
-        columns = SCHEDULED_COLUMNS if scheduled else _columns_for(records)
+        columns = TIMED_COLUMNS if scheduled or paused else _columns_for(records)
         print_records(records, columns, as_json=json)
     if more:
         typer.echo(f"jms-broker: there are more than {count}: --count shows them", err=True)

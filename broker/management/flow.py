@@ -75,11 +75,14 @@ class Flows:
         state = queue.state
         timeline = state.timeline()
         scheduled = 0 if timeline is None else int(timeline.size())
+        waiting = state.paused()
+        paused = 0 if waiting is None else int(waiting.size())
         facts = QueueFacts(
             ready=int(queue.backlogs.waiting),
             scheduled=scheduled,
             acquired=int(state.acquired),
-            held=int(state.held()) - scheduled,
+            paused=paused,
+            held=int(state.held()) - scheduled - paused,
             consumers=len(queue.consumers.attached),
             is_draining=state.holds_deliveries(),
             is_blocked=state.holds_too_much(),
@@ -98,6 +101,7 @@ class Flows:
             "ready": facts.ready,
             "unsettled": facts.acquired,
             "scheduled": facts.scheduled,
+            "paused": facts.paused,
             "held": facts.held,
             "examined": len(entries),
             "reason": reason,

@@ -14,6 +14,7 @@ DIFFERENT: Final = "different"
 NO_CONSUMER: Final = "no-consumer"
 EMPTY: Final = "empty"
 SCHEDULED: Final = "scheduled"
+PAUSED: Final = "paused"
 UNSETTLED: Final = "unsettled"
 HELD: Final = "held"
 DRAINING: Final = "draining"
@@ -33,6 +34,8 @@ TEXTS: Final = {
     EMPTY: "there is no message, or consumers take each at once: `jms-broker explain route` says"
     " where messages of a producer go",
     SCHEDULED: "all messages wait for their delivery time",
+    PAUSED: "all messages have failed, and wait for `redelivery_delay_ms` of their address until"
+    " they are delivered again",
     UNSETTLED: "consumers hold all messages and have not settled them: they must acknowledge them,"
     " or close",
     HELD: "the queue holds back messages that cannot be moved to their dead-letter or expiry node:"
@@ -63,6 +66,7 @@ class QueueFacts:
 
     ready: int
     scheduled: int
+    paused: int
     acquired: int
     held: int
     consumers: int
@@ -97,6 +101,7 @@ def reason_of_queue(facts: QueueFacts) -> str:
         for count, reason in (
             (facts.acquired, UNSETTLED),
             (facts.scheduled, SCHEDULED),
+            (facts.paused, PAUSED),
             (facts.held, HELD),
         ):
             if count > 0:

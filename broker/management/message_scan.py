@@ -35,6 +35,9 @@ CHOICE: Final = (
 
 WAITING: Final = "waiting"
 SCHEDULED: Final = "scheduled"
+PAUSED: Final = "paused"
+"""Not delivered yet: the message has failed, and waits for its redelivery delay."""
+
 HELD: Final = "held"
 """Not delivered: the message is to be moved to a dead-letter or expiry node, and could not be."""
 

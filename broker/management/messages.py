@@ -21,6 +21,7 @@ from broker.management.later import Later
 from broker.management.message_scan import (
     CHOICE,
     HELD,
+    PAUSED,
     SCHEDULED,
     WAITING,
     ChosenMessages,
@@ -67,7 +68,8 @@ Place = Callable[[QueueEntry], tuple[Node, Message]]
 class MessageRecord(EntityRecord):
     """A message in a queue. Its identity is a number within that queue.
 
-    `state` is waiting, scheduled or held. Times are milliseconds since 1970, null if there is
+    `state` is waiting, scheduled, paused or held. `deliver_at` of a paused message is known to the
+    list of these alone. Times are milliseconds since 1970, null if there is
     none. `reason` is why a held message is to be moved, or why a dead letter was moved (rejected,
     delivery-limit or expired), and `source` the address that a dead letter was sent to; both are
     null for any other message. `delivery_count` counts failed deliveries from this queue, and
@@ -125,7 +127,9 @@ def queue_of(router: Router, *, name: str, subscription: str) -> Queue:
         raise Refused(NOT_FOUND, f"no subscription {subscription}")
     queue = router.find_named(name, QUEUE)
     if not isinstance(queue, Queue):
-        raise Refused(NOT_FOUND, f"no queue {name}")
+        is_topic = router.find_named(name, TOPIC) is not None
+        hint = ", only a topic: messages are in its subscriptions" if is_topic else ""
+        raise Refused(NOT_FOUND, f"no queue {name}{hint}")
     return queue
 
 
@@ -154,8 +158,9 @@ class Messages(Entity):
     def query(self, request: Request) -> Response | Later:
         """Return messages in delivery order; `next` is the value of `after` for the next page.
 
-        Lists waiting and held messages, or those of a given `state` only. State scheduled lists
-        messages that wait for their delivery time, the earliest first.
+        Lists waiting and held messages, or those of a given `state` only. States scheduled and
+        paused list messages that wait for their delivery time or redelivery delay, the earliest
+        first.
         """
         page = read_page(
             *(request, self.attributes),
@@ -165,27 +170,36 @@ class Messages(Entity):
             raise Refused(BAD_REQUEST, "messages have no offset: use the argument after")
         queue = self._queue(request)
         state = request.text("state", "")
-        if state not in ("", WAITING, SCHEDULED, HELD):
-            raise Refused(BAD_REQUEST, f"state must be {WAITING}, {SCHEDULED} or {HELD}")
-        if state == SCHEDULED:
-            return self._scheduled(request, page, queue)
+        if state not in ("", WAITING, SCHEDULED, PAUSED, HELD):
+            states = f"{WAITING}, {SCHEDULED}, {PAUSED} or {HELD}"
+            raise Refused(BAD_REQUEST, f"state must be {states}")
+        if state in (SCHEDULED, PAUSED):
+            return self._timed(request, page, queue, state=state)
         found = MessageScan(request, page.count, state)
-        entries = list(found.entries(queue))
-        return _page_of(page, entries, state or WAITING, following=found.next)
+        records = [record_of(entry, state or WAITING) for entry in found.entries(queue)]
+        return _page_of(page, records, following=found.next)
 
-    def _scheduled(self, request: Request, page: Page, queue: Queue) -> Response | Later:
-        """Return a page of the messages that wait for their delivery time."""
+    def _timed(self, request: Request, page: Page, queue: Queue, *, state: str) -> Response | Later:
+        """Return a page of the messages that are scheduled or paused, as `state` says."""
         place = place_after(request)
         found = ScheduledPage(
             count=page.count, scan=scan_of(request), selector=selector_of(request)
         )
-        timeline = queue.state.timeline()
+        timeline = queue.state.paused() if state == PAUSED else queue.state.timeline()
         if timeline is None:
-            return _page_of(page, [], SCHEDULED, following=None)
+            return _page_of(page, [], following=None)
 
         async def answer() -> Response:
             entries = await found.entries(timeline, place)
-            return _page_of(page, entries, SCHEDULED, following=found.next)
+            clock = queue.context.clock
+            ahead_ms = int(clock.wall_ms() - clock.now_ms())
+            records = [
+                replace(record_of(entry, PAUSED), deliver_at=at_ms + ahead_ms)
+                if state == PAUSED
+                else record_of(entry, SCHEDULED)
+                for at_ms, _, entry in entries
+            ]
+            return _page_of(page, records, following=found.next)
 
         return Later(answer)
 
@@ -196,15 +210,18 @@ class Messages(Entity):
         return queue_of(self._router, name=name, subscription=subscription)
 
     def _found(self, queue: Queue, identity: str) -> tuple[QueueEntry, str]:
-        """Return the entry of that identity and its state: SCHEDULED, or WAITING (even if held)."""
+        """Return the entry of that identity and its state; that of a held one is WAITING."""
         number = number_in(identity)
         entry = loaded_entry(queue, number)
         if entry is not None:
             return entry, WAITING
-        timeline = queue.state.timeline()
-        scheduled = None if timeline is None else timeline.find(number)
-        if scheduled is not None:
-            return scheduled, SCHEDULED
+        for timeline, state in (
+            (queue.state.timeline(), SCHEDULED),
+            (queue.state.paused(), PAUSED),
+        ):
+            found = None if timeline is None else timeline.find(number)
+            if found is not None:
+                return found, state
         raise Refused(NOT_FOUND, f"no message {identity} waits in {queue.address}")
 
     def _read(self, request: Request, caller: Caller) -> Response:  # noqa: ARG002
@@ -369,11 +386,9 @@ class Messages(Entity):
         return chosen.response(moved=moved, skipped=len(skipped), reason=reason, stopped=stopped)
 
 
-def _page_of(
-    page: Page, entries: Iterable[QueueEntry], state: str, *, following: str | None
-) -> Response:
-    """Return the response with `entries`, and where the next page begins."""
-    response = page.response(record_of(entry, state).as_map() for entry in entries)
+def _page_of(page: Page, records: Iterable[MessageRecord], *, following: str | None) -> Response:
+    """Return the response with `records`, and where the next page begins."""
+    response = page.response(each.as_map() for each in records)
     assert isinstance(response.body, Mapping)
     return replace(response, body={**response.body, "next": following})
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mypy_extensions import i64
-
 from broker.journal import Journal
 from broker.links.access import Right, node_resource
 from broker.management.entity import Caller, Entity, EntityRecord, Operation, attributes_of
@@ -17,7 +15,6 @@ from broker.management.page import read_page
 from broker.management.request import BAD_REQUEST, CONFLICT, NOT_FOUND, Refused, Request
 from broker.management.response import CREATED, NO_CONTENT, Response
 from broker.routing.addresses.address import check_new
-from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.record_mapping import stored_position
 from broker.routing.queues.message_events import PURGED, depart
 from broker.routing.queues.message_totals import NO_MESSAGE, oldest_arrival_ms
@@ -224,26 +221,14 @@ class Nodes(Entity):
         for queue in queues:
             purged += purge(queue, PURGE_MAX - purged, self._journal.batch)
             purged += self._cancel_all(queue, PURGE_MAX - purged)
-        left = sum(queue.backlogs.waiting + _count_apart(queue) for queue in queues)
+        left = sum(queue.backlogs.waiting + queue.state.held() for queue in queues)
         return Response(body={"purged": purged, "left": int(left)})
 
     def _cancel_all(self, queue: Queue, at_most: int) -> int:
-        """Remove up to `at_most` scheduled or held messages; return the number removed."""
-        found = _apart(queue, at_most)
+        """Remove up to `at_most` messages that are held back; return the number removed."""
+        schedule = queue.state.schedule
+        found = [] if schedule is None else schedule.some(at_most)
         for entry in found:
             depart(entry, PURGED, self._journal.batch)
             queue.cancel(stored_position(entry), self._journal.batch)
         return len(found)
-
-
-def _apart(queue: Queue, at_most: int) -> list[QueueEntry]:
-    """Return up to `at_most` messages that wait for their delivery time, or to be moved."""
-    timeline = queue.state.timeline()
-    found = [] if timeline is None else timeline.some(at_most)
-    return found + queue.state.held_for_move()[: at_most - len(found)]
-
-
-def _count_apart(queue: Queue) -> i64:
-    """Return the number of messages that wait for their delivery time, or to be moved."""
-    schedule = queue.state.schedule
-    return i64(0) if schedule is None else schedule.by_wall.size() + schedule.held.size()

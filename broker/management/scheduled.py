@@ -1,4 +1,4 @@
-"""Pages of the messages of a queue that wait for their delivery time, the earliest first.
+"""Pages of the messages of a queue that wait for a time, the earliest first.
 
 A queue may have a million of them. They are neither sorted nor examined in one piece: a page is
 the least entries behind a place, found in stretches.
@@ -11,7 +11,6 @@ from typing import Final
 
 from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.management.stretches import in_portions
-from broker.routing.entries.entry import QueueEntry
 from broker.routing.queues.schedule import TimedEntry, Timeline
 from broker.routing.selector import Selector
 
@@ -58,7 +57,7 @@ async def scheduled_behind(
 
 
 class ScheduledPage:
-    """A page of scheduled messages that a selector, if there is one, matches.
+    """A page of scheduled or paused messages that a selector, if there is one, matches.
 
     `next` is the place after which the next page begins, None at the end.
     """
@@ -70,15 +69,16 @@ class ScheduledPage:
         self._selector: Final = selector
         self.next: str | None = None
 
-    async def entries(self, timeline: Timeline, place: tuple[int, int]) -> list[QueueEntry]:
-        """Return the entries of the page that begins behind `place`."""
+    async def entries(self, timeline: Timeline, place: tuple[int, int]) -> list[TimedEntry]:
+        """Return the entries of the page that begins behind `place`, with their times."""
         found = await scheduled_behind(timeline, place, self._examined + 1)
-        matching: list[QueueEntry] = []
-        for number, (at_ms, rank, entry) in enumerate(found):
+        matching: list[TimedEntry] = []
+        for number, timed in enumerate(found):
+            at_ms, rank, entry = timed
             if number == self._examined or len(matching) == self._count:
                 return matching
             self.next = f"{at_ms}.{rank}"
             if self._selector is None or self._selector.matches(entry.message):
-                matching.append(entry)
+                matching.append(timed)
         self.next = None
         return matching

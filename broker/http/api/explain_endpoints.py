@@ -69,6 +69,7 @@ class FlowRecord(BaseModel):
     ready: int
     unsettled: int
     scheduled: int
+    paused: int
     held: int
     examined: int
     reason: str

@@ -14,7 +14,7 @@ from broker.http.api.json_values import encoded
 from broker.http.api.problems import Failure
 from broker.management.content import BYTES, EMPTY, OPAQUE, TEXT
 from broker.management.listing import LIMIT_DEFAULT
-from broker.management.message_scan import HELD, SCAN_MAX, SCHEDULED, WAITING
+from broker.management.message_scan import HELD, PAUSED, SCAN_MAX, SCHEDULED, WAITING
 from broker.management.messages import MESSAGE
 from broker.management.request import BAD_REQUEST, NOT_FOUND, Request
 
@@ -24,7 +24,7 @@ MATCHES: Final = 50
 SCANNED: Final = 500
 """Messages that a selector examines in one portion."""
 
-STATES: Final = {"ready": WAITING, "scheduled": SCHEDULED, "held": HELD}
+STATES: Final = {"ready": WAITING, "scheduled": SCHEDULED, "paused": PAUSED, "held": HELD}
 
 BODIES: Final = ("application/octet-stream", "application/json", "text/plain; charset=utf-8")
 """The media types of the body of a message."""

@@ -161,6 +161,10 @@ class QueueState:
         """Return the messages that wait for their delivery time, by that; None if none ever did."""
         return None if self.schedule is None else self.schedule.by_wall
 
+    def paused(self) -> Timeline | None:
+        """Return the messages that wait for their redelivery delay; None if none ever did."""
+        return None if self.schedule is None else self.schedule.paused
+
     def held_for_move(self) -> list[QueueEntry]:
         """Return the messages that could not be moved, in the order in which they were held."""
         return [] if self.schedule is None else self.schedule.held.entries()

@@ -132,14 +132,15 @@ class Schedule(TimerCallback):
         self._context: Final = context
         self.by_wall: Final = Timeline()
         "The messages that wait for their delivery time, or expire before it."
-        self._paused: Final = Timeline()
+        self.paused: Final = Timeline()
+        "The messages that have failed and wait for their redelivery delay, by the steady clock."
         self.held: Final = HeldEntries()
         # deadlines set in the timer queue, latest first: none of them can be cancelled there
         self._set_for: Final[list[int]] = []
 
     def size(self) -> i64:
         """Return the number of entries that are held back."""
-        return self.by_wall.size() + self._paused.size() + self.held.size()
+        return self.by_wall.size() + self.paused.size() + self.held.size()
 
     def hold(self, entry: QueueEntry) -> None:
         """Hold the message `entry` back until its delivery time, or its expiry before that."""
@@ -152,7 +153,7 @@ class Schedule(TimerCallback):
         expires_at_ms = entry.message.expires_at_ms
         if expires_at_ms != NEVER:
             milliseconds = min(milliseconds, max(0, expires_at_ms - clock.wall_ms()))
-        self._paused.add(clock.now_ms() + milliseconds, entry)
+        self.paused.add(clock.now_ms() + milliseconds, entry)
         self._arm()
 
     def _arm(self) -> None:
@@ -165,7 +166,7 @@ class Schedule(TimerCallback):
         wanted_ms = self.by_wall.next_ms()
         if wanted_ms != NOTHING:
             deadline_ms = now_ms + min(LOOK_AGAIN_MS, max(0, wanted_ms - clock.wall_ms()))
-        pause_ms = self._paused.next_ms()
+        pause_ms = self.paused.next_ms()
         if pause_ms != NOTHING and (deadline_ms == NOTHING or pause_ms < deadline_ms):
             deadline_ms = pause_ms
         if deadline_ms == NOTHING or (self._set_for and self._set_for[-1] <= deadline_ms):
@@ -179,7 +180,7 @@ class Schedule(TimerCallback):
         if queue is None:
             return
         wanted_ms = self.by_wall.next_ms()
-        pause_ms = self._paused.next_ms()
+        pause_ms = self.paused.next_ms()
         if (wanted_ms != NOTHING and wanted_ms <= self._context.clock.wall_ms()) or (
             pause_ms != NOTHING and pause_ms <= now_ms
         ):
@@ -201,7 +202,7 @@ class Schedule(TimerCallback):
             late_ms = wall_ms - end_of_wait(scheduled[0].message)
             self._context.stats.measured.schedule_lateness_us.observe(late_ms * 1000)
         left = RELEASED_AT_MOST - i64(len(scheduled))
-        paused = _pop(self._paused, self._context.clock.now_ms(), left)
+        paused = _pop(self.paused, self._context.clock.now_ms(), left)
         self._arm()
         return scheduled, paused
 
@@ -211,15 +212,19 @@ class Schedule(TimerCallback):
         """Return the messages that wait for their delivery time, the next one first."""
         return self.by_wall.entries()
 
+    def some(self, at_most: i64) -> list[QueueEntry]:
+        """Return up to `at_most` entries that are held back, whichever are at hand."""
+        found = self.by_wall.some(at_most)
+        found += self.paused.some(at_most - i64(len(found)))
+        return found + self.held.entries()[: int(at_most) - len(found)]
+
     def entries(self) -> list[QueueEntry]:
         """Return all entries that are held back."""
-        return self.by_wall.entries() + self._paused.entries() + self.held.entries()
+        return self.by_wall.entries() + self.paused.entries() + self.held.entries()
 
     def cancel(self, number: i64) -> QueueEntry | None:
         """Remove and return the entry of that stored position; None if it is not held back."""
-        return (
-            self.by_wall.cancel(number) or self._paused.cancel(number) or self.held.remove(number)
-        )
+        return self.by_wall.cancel(number) or self.paused.cancel(number) or self.held.remove(number)
 
     def take(self, number: i64) -> QueueEntry | None:
         """Remove and return a message before its delivery time; None if it does not wait for it."""
@@ -229,7 +234,7 @@ class Schedule(TimerCallback):
         """Remove all entries of the deleted queue; timers still set do not keep it alive."""
         self._queue = None
         self.by_wall.clear()
-        self._paused.clear()
+        self.paused.clear()
         self.held.clear()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from broker.amqp.descriptors import SELECTOR_FILTER
 from broker.amqp.encode import BytesWriter, put_value
+from broker.amqp.outcomes import Modified
 from broker.amqp.terminus import Source, SourceFilter
 from broker.amqp.types import Described, ULong
 from broker.routing.addresses.policy import AddressPolicy
@@ -16,7 +17,7 @@ from broker.security.identity import ADMIN
 from tests.support.access import OWNER, RuledUsers
 from tests.support.api import PASSWORD, ApiClient, api_of, problem
 from tests.support.broker import Broker
-from tests.support.frames import attach_sender, message
+from tests.support.frames import Disposition, attach_sender, message
 from tests.support.selected import selectable
 
 pytestmark = pytest.mark.requirement("OPS-19")
@@ -142,8 +143,27 @@ async def test_a_message_that_is_not_due(tmp_path: Path) -> None:
         assert reasons(found) == {"stock": "scheduled"}
 
 
+async def test_a_message_that_waits_for_its_redelivery_delay(tmp_path: Path) -> None:
+    async with api_of(tmp_path, broker=site(AddressPolicy(redelivery_delay_ms=5000))) as api:
+        api.broker.fill()
+        client = api.broker.session("stock")
+        client.attach_receiver("q", credit=10)
+        client.send(Disposition(first=0, state=Modified(delivery_failed=True)))
+        found = await told(api)
+        assert (found["reason"], found["paused"], found["held"]) == ("paused", 1, 0)
+        assert reasons(found) == {"stock": "paused"}
+
+
 async def test_what_is_not_there(tmp_path: Path) -> None:
     async with api_of(tmp_path, broker=site()) as api:
         for place in ({"queue": "missing"}, {"subscription": "missing"}):
             answer = await api.ask("POST", "/explain/flow", place)
             assert problem(answer)["status"] == 404
+
+
+async def test_a_topic_is_not_a_queue(tmp_path: Path) -> None:
+    async with api_of(tmp_path, broker=site()) as api:
+        await api.ask("PUT", "/topics/prices")
+        answer = await api.ask("POST", "/explain/flow", {"queue": "prices"})
+        assert problem(answer)["status"] == 404
+        assert "no queue prices, only a topic" in str(problem(answer)["detail"])

@@ -19,6 +19,7 @@ from broker.management.flow_reasons import (
     NOT_LOADED,
     NOT_SELECTED,
     OUTPUT_FULL,
+    PAUSED,
     REFUSED,
     SCHEDULED,
     STANDS_BY,
@@ -33,7 +34,7 @@ from broker.management.flow_reasons import (
 
 pytestmark = pytest.mark.requirement("OPS-19")
 
-READY = QueueFacts(ready=3, scheduled=2, acquired=1, held=1, consumers=1)
+READY = QueueFacts(ready=3, scheduled=2, paused=1, acquired=1, held=1, consumers=1)
 SERVED = ConsumerFacts(
     has_credit=True, has_room=True, stands_by=False, examined=3, selected=3, free=3, offered=3
 )
@@ -48,9 +49,14 @@ SERVED = ConsumerFacts(
         pytest.param({"consumers": 0}, NO_CONSUMER, id="no consumer"),
         pytest.param({"ready": 0}, UNSETTLED, id="none is ready, some are unsettled"),
         pytest.param({"ready": 0, "acquired": 0}, SCHEDULED, id="none is due"),
-        pytest.param({"ready": 0, "acquired": 0, "scheduled": 0}, HELD, id="all are held back"),
+        pytest.param({"ready": 0, "acquired": 0, "scheduled": 0}, PAUSED, id="all have failed"),
         pytest.param(
-            {"ready": 0, "acquired": 0, "scheduled": 0, "held": 0}, EMPTY, id="there is none"
+            {"ready": 0, "acquired": 0, "scheduled": 0, "paused": 0}, HELD, id="none can be moved"
+        ),
+        pytest.param(
+            {"ready": 0, "acquired": 0, "scheduled": 0, "paused": 0, "held": 0},
+            EMPTY,
+            id="there is none",
         ),
     ],
 )
