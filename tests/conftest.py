@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer
+from xdist.workermanage import WorkerController
 
-from tests.support.scheduling import FewSparks, in_order
+from tests.support.scheduling import DIST, FewSparks, in_order, is_by_file
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
@@ -86,14 +87,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         unseen = [item for item in items if item.get_closest_marker("incompatible_with_mypyc")]
         config.hook.pytest_deselected(items=unseen)
         items[:] = [item for item in items if item not in unseen]
-    if config.getoption("dist", "no") == "loadfile":
+    if is_by_file(config):
         items[:] = in_order(items)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FewSparks | None:
     """Return the scheduler of `--dist loadfile`, None for another: xdist has its own."""
-    return FewSparks(config, log) if config.getoption("dist") == "loadfile" else None
+    return FewSparks(config, log) if is_by_file(config) else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Tell a process how tests are distributed."""
+    node.workerinput[DIST] = node.config.getoption(DIST)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,9 @@ from xdist.scheduler import LoadFileScheduling
 
 TESTS: Final = Path(__file__).resolve().parents[1]
 
+DIST: Final = "dist"
+"""The option of xdist that says how tests are distributed, and a key of `workerinput`."""
+
 IDLE: Final = ("attacks", "conformance", "contract", "docs", "faults")
 """Folders whose tests wait for programs, disks and times, so that a core is idle meanwhile."""
 
@@ -20,6 +23,15 @@ DRIVERS: Final = frozenset(
     f"test_{name}.py" for name in ("cluster", "crashes", "jms_identity", "secured", "tutorial")
 )
 """Files with Spark that take as long as all others, since most of their tests start a driver."""
+
+
+def is_by_file(config: pytest.Config) -> bool:
+    """Return whether tests are distributed by files, in the main process or in another.
+
+    xdist sets the option to "no" in the others; the main process tells them (`workerinput`).
+    """
+    told: Mapping[str, object] = getattr(config, "workerinput", {})
+    return told.get(DIST, config.getoption(DIST, "no")) == "loadfile"
 
 
 def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
