@@ -410,6 +410,7 @@ class App:
         found = {
             "the listeners are not up": not self._is_up(),
             "the store failed": self.failure is not None,
+            "the store is away": self.store.is_away(),
             "the broker is stopping": self.container.drain.keeps_clients_out(),
             "standby": self.group is not None and not self.group.leads,
             "it is not proved that the broker leads": self.listeners.is_frozen,

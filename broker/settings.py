@@ -59,11 +59,11 @@ from broker.tracing_settings import TracingSettings
 OTHER_VARIABLES: Final = frozenset(
     {
         *("JMS_BROKER_CONFIG", "JMS_BROKER_URL", "JMS_BROKER_CA", "JMS_BROKER_CERT"),
-        *("JMS_BROKER_KEY", SUPERVISED),
+        *("JMS_BROKER_KEY", "JMS_BROKER_TOKEN", "JMS_BROKER_CONFORMANCE_PASSWORD", SUPERVISED),
     }
 )
 """Variables of the command line that are no settings: the settings file, a broker's URL with the
-files for TLS, and SUPERVISED."""
+files for TLS and the token, the password of `conformance`, and SUPERVISED."""
 
 DEFAULT_STORE: Final = f"{SQLITE}data/store.db"
 """The store of a broker that is a process of its own; embedded brokers use memory."""

@@ -17,6 +17,9 @@ FILE_SUFFIX: Final = "_FILE"
 DEFAULTS: Final = "defaults"
 """The source of a setting that is set nowhere."""
 
+SECRET_WORDS: Final = ("pass", "token", "secret")
+"""Parts of names whose values no error shows, also if the name is unknown."""
+
 NEAREST: Final = 5
 """Known settings that the error of an unknown one names: all 50 would hide the right one."""
 
@@ -26,7 +29,7 @@ SettingPath = tuple[int | str, ...]
 
 def shown(name: str, value: object) -> str:
     """Return the value as an error may print it: without secrets."""
-    if "pass" in name.lower():
+    if any(word in name.lower() for word in SECRET_WORDS):
         return "***"
     return without_secrets(repr(value))
 

@@ -180,7 +180,9 @@ def managed(
             yield requests
         return
     if token is not None:
-        raise ClientError("--token is for https://: over AMQP, give a token as the --password")
+        raise ClientError(
+            "--token (JMS_BROKER_TOKEN) is for https://: over AMQP, give a token as the --password"
+        )
     from broker.cli.amqp_requests import AmqpRequests
     from broker.cli.client import connected
 

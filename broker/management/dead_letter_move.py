@@ -20,7 +20,7 @@ class DeadLetterMove:
     """The address that a dead letter was sent to, the reason of its move, and the move's time.
 
     The time is in ms since 1970, 0 if it is unknown; texts are empty if they are unknown.
-    `delivery_count` is the number of its failed deliveries before the move, None if unknown.
+    `delivery_count` is that of the message before the move, None if unknown.
     """
 
     source: str

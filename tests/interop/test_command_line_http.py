@@ -127,7 +127,7 @@ def test_errors(served: BrokerProcess) -> None:
     assert b"secret" not in far.stderr
     token = Client(served.url).run("node", "list", "--token", "x")
     assert token.returncode == 1
-    assert b"--token is for https://" in token.stderr
+    assert b"--token (JMS_BROKER_TOKEN) is for https://" in token.stderr
 
 
 def test_a_drain_is_awaited_over_http(tmp_path: Path) -> None:

@@ -283,6 +283,7 @@ SECRET = "tell-nobody"
 LEAKS = [
     pytest.param({"JMS_BROKER_PASSWORD": SECRET}, id="a password without user"),
     pytest.param({"JMS_BROKER_PASSWROD": SECRET, "JMS_BROKER_USER": "a"}, id="misspelt"),
+    pytest.param({"JMS_BROKER_TOKENS": SECRET}, id="a token under a wrong name"),
     pytest.param(
         {"JMS_BROKER_PASSWORD": SECRET, "JMS_BROKER_USER": "a", "JMS_BROKER_PORT": "x"},
         id="something else is wrong",
