@@ -50,15 +50,15 @@ spark: build $(STAMPS)/spark
 # The compiled broker, and the jobs of `jms-broker pipeline` without Spark, in .venv.
 pipeline: build $(STAMPS)/pipeline
 
-# The tests of modules that are compiled, on the checkout's .py files; then every suite on the compiled
-# broker, in twice as many processes as there are cores, since many tests wait for a program or a
-# time. Files run in an order in which the cores are busy, and the last ones, of unit tests, are short:
-# tests/support/scheduling.py. The rules of `make check` are left to it: each process would parse all
-# sources.
+# The tests of modules that are compiled, on the checkout's .py files, those that take seconds first, so
+# that no process has them left at the end; then every suite on the compiled broker, in twice as many
+# processes as there are cores, since many tests wait for a program or a time. Files run in an order in
+# which the cores are busy, and the last ones, of unit tests, are short: tests/support/scheduling.py. The
+# rules of `make check` are left to it: each process would parse all sources.
 ENGINE := tests/wire tests/unit/amqp tests/unit/jms tests/unit/links tests/unit/routing
-INTERPRETED := $(ENGINE) tests/unit/storage/sql/segments tests/unit/test_address_settings.py \
-	tests/scenario/test_mutations.py tests/scenario/test_no_object_left.py \
-	tests/scenario/test_no_object_left_of_services.py tests/docs/test_operations_page.py
+INTERPRETED := tests/scenario/test_mutations.py tests/scenario/test_no_object_left.py \
+	tests/scenario/test_no_object_left_of_services.py tests/docs/test_operations_page.py \
+	$(ENGINE) tests/unit/storage/sql/segments tests/unit/test_address_settings.py
 BY_CHECK := --ignore tests/test_tidy.py --ignore tests/test_citations.py
 BY_FILE := --dist loadfile --no-loadscope-reorder
 COMPILED := PYTEST_XDIST_AUTO_NUM_WORKERS=$$((2 * $$(nproc))) $(BIN)/pytest --compiled
