@@ -69,11 +69,11 @@ class MessageRecord(EntityRecord):
     """A message in a queue. Its identity is a number within that queue.
 
     `state` is waiting, scheduled, paused or held. `deliver_at` of a paused message is known to the
-    list of these alone. Times are milliseconds since 1970, null if there is
-    none. `reason` is why a held message is to be moved, or why a dead letter was moved (rejected,
-    delivery-limit or expired), and `source` the address that a dead letter was sent to; both are
-    null for any other message. `delivery_count` counts failed deliveries from this queue, and
-    `former_delivery_count` those of a dead letter before it was moved.
+    list of these alone. Times are milliseconds since 1970, null if there is none. `reason` is why a
+    held message is to be moved, or why a dead letter was moved (rejected, delivery-limit or
+    expired), and `source` the address that a dead letter was sent to; both are null for any other
+    message. `delivery_count` is that of the header of the next delivery, and
+    `former_delivery_count` that of a dead letter before it was moved.
     """
 
     queue: str
