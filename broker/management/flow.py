@@ -72,17 +72,13 @@ class Flows:
         return Later(answer)
 
     async def _told(self, queue: Queue) -> Mapping[str, object]:
-        state = queue.state
-        timeline = state.timeline()
-        scheduled = 0 if timeline is None else int(timeline.size())
-        waiting = state.paused()
-        paused = 0 if waiting is None else int(waiting.size())
+        state, schedule = queue.state, queue.state.schedule
         facts = QueueFacts(
             ready=int(queue.backlogs.waiting),
-            scheduled=scheduled,
+            scheduled=0 if schedule is None else int(schedule.by_wall.size()),
             acquired=int(state.acquired),
-            paused=paused,
-            held=int(state.held()) - scheduled - paused,
+            paused=0 if schedule is None else int(schedule.paused.size()),
+            held=0 if schedule is None else int(schedule.held.size()),
             consumers=len(queue.consumers.attached),
             is_draining=state.holds_deliveries(),
             is_blocked=state.holds_too_much(),

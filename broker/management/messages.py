@@ -53,6 +53,7 @@ from broker.routing.queues.queue import Queue
 from broker.routing.queues.queue_inspection import (
     deliver_now,
 )
+from broker.routing.queues.schedule import Timeline
 from broker.routing.router import Router
 from storage.batch import Batch
 
@@ -185,7 +186,7 @@ class Messages(Entity):
         found = ScheduledPage(
             count=page.count, scan=scan_of(request), selector=selector_of(request)
         )
-        timeline = queue.state.paused() if state == PAUSED else queue.state.timeline()
+        timeline = _timelines(queue).get(state)
         if timeline is None:
             return _page_of(page, [], following=None)
 
@@ -215,11 +216,8 @@ class Messages(Entity):
         entry = loaded_entry(queue, number)
         if entry is not None:
             return entry, WAITING
-        for timeline, state in (
-            (queue.state.timeline(), SCHEDULED),
-            (queue.state.paused(), PAUSED),
-        ):
-            found = None if timeline is None else timeline.find(number)
+        for state, timeline in _timelines(queue).items():
+            found = timeline.find(number)
             if found is not None:
                 return found, state
         raise Refused(NOT_FOUND, f"no message {identity} waits in {queue.address}")
@@ -252,7 +250,7 @@ class Messages(Entity):
         """Delete messages that wait for their delivery time (DLY-04)."""
         request.only("queue", "subscription", "identities")
         queue = self._queue(request)
-        timeline = queue.state.timeline()
+        timeline = _timelines(queue).get(SCHEDULED)
         cancelled = 0
         missing = []
         for identity in identities_in(request):
@@ -384,6 +382,12 @@ class Messages(Entity):
             raise skipped[0]
         reason = str(skipped[0]) if skipped else None
         return chosen.response(moved=moved, skipped=len(skipped), reason=reason, stopped=stopped)
+
+
+def _timelines(queue: Queue) -> Mapping[str, Timeline]:
+    """Return the messages of a queue that wait for a time, by their state; {} if none ever did."""
+    schedule = queue.state.schedule
+    return {} if schedule is None else {SCHEDULED: schedule.by_wall, PAUSED: schedule.paused}
 
 
 def _page_of(page: Page, records: Iterable[MessageRecord], *, following: str | None) -> Response:

@@ -15,7 +15,7 @@ from broker.routing.entries.participants import Consumer, QueueObserver
 from broker.routing.queues.backlog import Backlog
 from broker.routing.queues.backlogs import Backlogs
 from broker.routing.queues.node_context import NodeContext
-from broker.routing.queues.schedule import Schedule, Timeline
+from broker.routing.queues.schedule import Schedule
 from broker.routing.queues.sweep import Sweep
 from broker.routing.timer_queue import TimerCallback
 from storage.batch import Batch
@@ -156,14 +156,6 @@ class QueueState:
     def scheduled(self) -> list[QueueEntry]:
         """Return the messages that wait for their delivery time, the next one first."""
         return [] if self.schedule is None else self.schedule.scheduled()
-
-    def timeline(self) -> Timeline | None:
-        """Return the messages that wait for their delivery time, by that; None if none ever did."""
-        return None if self.schedule is None else self.schedule.by_wall
-
-    def paused(self) -> Timeline | None:
-        """Return the messages that wait for their redelivery delay; None if none ever did."""
-        return None if self.schedule is None else self.schedule.paused
 
     def held_for_move(self) -> list[QueueEntry]:
         """Return the messages that could not be moved, in the order in which they were held."""

@@ -28,9 +28,9 @@ def timeline() -> Timeline:
     for number in range(COUNT):
         due = WALL_START_MS + 1000 + draw.randrange(COUNT // 4)
         queue.put(new_message(b"%d" % number, deliver_at_ms=due), routing.batch)
-    found = queue.state.timeline()
-    assert found is not None
-    return found
+    schedule = queue.state.schedule
+    assert schedule is not None
+    return schedule.by_wall
 
 
 async def test_pages_have_all_messages_in_the_order_in_which_they_fall_due() -> None:
