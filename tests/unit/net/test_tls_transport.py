@@ -14,7 +14,7 @@ from broker.net.tls_transport import PIECE, READ_MAX
 from broker.tls_settings import TlsSettings
 from tests.support.certificates import SERVER_NAME, Authority
 from tests.support.loops import on_both_loops
-from tests.support.tls_listening import Echo, Listening, listening, until
+from tests.support.tls_listening import PATIENCE_S, Echo, Listening, listening, until
 
 ALERT = b"\x15"
 """First byte of a record with an alert (RFC 8446 5.1)."""
@@ -35,9 +35,17 @@ def settings(tmp_path: Path, authority: Authority) -> TlsSettings:
 
 async def connected(here: Listening, authority: Authority) -> tuple[Echo, asyncio.StreamWriter]:
     """Return both ends of a new connection."""
-    _, writer = await here.connect(authority.client())
+    echo, _, writer = await connected_to_read(here, authority)
+    return echo, writer
+
+
+async def connected_to_read(
+    here: Listening, authority: Authority
+) -> tuple[Echo, asyncio.StreamReader, asyncio.StreamWriter]:
+    """Return both ends of a new connection, and what reads from the client's."""
+    reader, writer = await here.connect(authority.client())
     await until(lambda: bool(here.made) and here.made[-1].transport is not None)
-    return here.made[-1], writer
+    return here.made[-1], reader, writer
 
 
 class RawClient:
@@ -214,7 +222,7 @@ async def test_the_protocol_hears_of_a_full_buffer(
     settings: TlsSettings, authority: Authority
 ) -> None:
     async with listening(settings) as here:
-        echo, writer = await connected(here, authority)
+        echo, reader, writer = await connected_to_read(here, authority)
         transport = cast(asyncio.Transport, echo.transport)
         cast(asyncio.Transport, writer.transport).pause_reading()
         transport.set_write_buffer_limits(high=1000, low=100)
@@ -222,5 +230,7 @@ async def test_the_protocol_hears_of_a_full_buffer(
             transport.write(LARGE)
         assert transport.get_write_buffer_size() > 1000
         cast(asyncio.Transport, writer.transport).resume_reading()
-        await until(lambda: not echo.is_paused)
+        async with asyncio.timeout(PATIENCE_S):
+            while echo.is_paused:
+                await reader.read(READ_MAX)
         writer.transport.abort()
