@@ -156,8 +156,9 @@ def doctor(
 ) -> None:
     """Look for known faults of a broker: in its settings, files and machine, and while it runs.
 
-    Each line has a code, OK, WARN or FAIL, the finding, and the remedy. Nothing is changed. Without
-    --url the broker need not run: the settings are those of --config and of the environment.
+    Each line has a code, OK, WARN, FAIL, or SKIP for a check that was not made, the finding, and
+    the remedy. Nothing is changed. Without --url the broker need not run: the settings are those of
+    --config and of the environment.
     """
     if log is not None and bundle is None:
         fail("--log is for the bundle: give --bundle FILE, too", EXIT_USAGE)

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-CheckLevel = Literal["OK", "WARN", "FAIL"]
+CheckLevel = Literal["SKIP", "OK", "WARN", "FAIL"]
 
+SKIP: Final[CheckLevel] = "SKIP"
 OK: Final[CheckLevel] = "OK"
 WARN: Final[CheckLevel] = "WARN"
 FAIL: Final[CheckLevel] = "FAIL"
 
-SEVERITY: Final[Mapping[CheckLevel, int]] = {OK: 0, WARN: 1, FAIL: 2}
+SEVERITY: Final[Mapping[CheckLevel, int]] = {OK: 0, SKIP: 1, WARN: 2, FAIL: 3}
 
 NAMED_MAX: Final = 5
 """Maximum names in one line; the others are counted."""
@@ -52,7 +53,7 @@ def well(finding: str) -> CheckResult:
 
 def not_checked(reason: str) -> CheckResult:
     """Return the result of a check that could not be made: its subject is missing."""
-    return well(f"not checked: {reason}")
+    return CheckResult(level=SKIP, finding=f"not checked: {reason}")
 
 
 def warning(finding: str, remedy: str) -> CheckResult:
@@ -68,7 +69,7 @@ def failure(finding: str, remedy: str) -> CheckResult:
 def joined(results: Iterable[CheckResult], sound: str) -> CheckResult:
     """Return one result of several: the worst level, with the findings and remedies of that level.
 
-    `sound` is the finding if all are well.
+    `sound` is the finding if all are well, and without any result.
     """
     found = list(results)
     levels = [each.level for each in found]
