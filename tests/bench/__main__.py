@@ -186,10 +186,14 @@ def written(path: Path, bench: Bench, facts: dict[str, str]) -> None:
 
 
 def summary(bench: Bench, facts: dict[str, str], repeat: int) -> str:
-    """Return the table and the facts beside it. If ours was left out, a peer takes its column."""
-    names = list(dict.fromkeys(series.broker for series in bench.series))
+    """Return the table and the facts beside it. If ours was left out, a peer takes its column.
+
+    A work that was interrupted has fewer runs, down to none.
+    """
+    measured = [series for series in bench.series if series.runs]
+    names = list(dict.fromkeys(series.broker for series in measured))
     first, others = names[0], names[1:]
-    by_name = {name: [s for s in bench.series if s.broker == name] for name in names}
+    by_name = {name: [s for s in measured if s.broker == name] for name in names}
     legend = f"best of {repeat} by a row's first figure; in brackets the range of all runs."
     lines = [
         f"{first} ({by_name[first][0].manner}); {legend}",
@@ -204,43 +208,55 @@ def summary(bench: Bench, facts: dict[str, str], repeat: int) -> str:
     return "\n".join(lines + [""] * bool(found) + [f"PROBLEM {text}" for text in found])
 
 
+def bench_of(options: argparse.Namespace) -> Bench:
+    """Return the bench of the brokers that the options name. BenchError if one is missing."""
+    files = machine.raise_file_limit(FILES_WANTED)
+    ours = [] if options.without_ours else options.stores.split(",")
+    servers: list[Server] = [ours_on(store) for store in ours if store]
+    servers += [peer_of(name) for name in options.peers.split(",") if name]
+    for server in servers:
+        server.idle_connections = min(server.idle_connections, files - FILES_SPARE)
+    return Bench(
+        servers,
+        LoadClient.build(),
+        scale=work.QUICK if options.quick else work.FULL,
+        warm=options.warm,
+        repeat=max(options.repeat, 1),
+        fresh=options.fresh,
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what the command line names; return the exit status.
 
-    Failures decide the status, figures never do.
+    Failures decide the status, figures never do. What was measured before a failure, or before an
+    interruption, is printed and written like the rest.
     """
     options = parsed(arguments)
     works = [one for one in ALL if options.only is None or one.name in options.only]
+    if options.without_ours:
+        works = [one for one in works if not one.alone]
     facts = machine.description()
     try:
-        files = machine.raise_file_limit(FILES_WANTED)
-        ours = [] if options.without_ours else options.stores.split(",")
-        servers: list[Server] = [ours_on(store) for store in ours if store]
-        servers += [peer_of(name) for name in options.peers.split(",") if name]
-        for server in servers:
-            server.idle_connections = min(server.idle_connections, files - FILES_SPARE)
-        bench = Bench(
-            servers,
-            LoadClient.build(),
-            scale=work.QUICK if options.quick else work.FULL,
-            warm=options.warm,
-            repeat=max(options.repeat, 1),
-            fresh=options.fresh,
-        )
-        if options.without_ours:
-            works = [one for one in works if not one.alone]
-        bench.run(works)
-        facts["speed after"] = machine.speed()
+        bench = bench_of(options)
     except BenchError as error:
         say(f"bench: {error}")
         return 1
+    status = 0
+    try:
+        bench.run(works)
+    except BenchError as error:
+        say(f"bench: {error}")
+        status = 1
     except KeyboardInterrupt:
         say("bench: interrupted; the brokers are stopped")
-        return 130
-    print("\n" + summary(bench, facts, max(options.repeat, 1)))
-    if options.json is not None:
-        written(options.json, bench, facts)
-    return 0
+        status = 130
+    if any(series.runs for series in bench.series):
+        facts["speed after"] = machine.speed()
+        print("\n" + summary(bench, facts, max(options.repeat, 1)))
+        if options.json is not None:
+            written(options.json, bench, facts)
+    return status
 
 
 if __name__ == "__main__":

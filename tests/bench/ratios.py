@@ -56,11 +56,14 @@ def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> Ratio | None:
 
 
 def lines(ours: Sequence[Series], theirs: Sequence[Series]) -> list[str]:
-    """Return a Markdown table with a row for each figure that both have measured often enough."""
+    """Return a Markdown table with a row for each figure that both have measured often enough.
+
+    A run whose counterpart is missing, because the bench was interrupted, is left out.
+    """
     found = []
     for series, other in ((a, b) for a in ours for b in theirs if a.work is b.work):
         for measure in series.work.measures:
-            runs = [(a.figures, b.figures) for a, b in zip(series.runs, other.runs, strict=True)]
+            runs = [(a.figures, b.figures) for a, b in zip(series.runs, other.runs, strict=False)]
             both = [(a[measure.key], b[measure.key]) for a, b in runs if measure.key in a]
             ratio = ratio_of([a for a, _ in both], [b for _, b in both])
             if ratio is not None:

@@ -66,3 +66,8 @@ def test_the_table_has_a_row_for_each_figure_that_both_have() -> None:
         "| small | messages/s (more is better) | 5 | 1.100 | 1.100 | 1.100 |",
     ]
     assert ratios.lines([series("new", 1, 2, 3)], [series("old", 1, 2, 3)]) == []
+
+
+def test_a_run_whose_counterpart_the_interrupted_bench_did_not_measure_is_left_out() -> None:
+    found = ratios.lines([series("new", 2, 2, 2, 2, 2, 9)], [series("old", 1, 1, 1, 1, 1)])
+    assert found[-1] == "| small | messages/s (more is better) | 5 | 2.000 | 2.000 | 2.000 |"

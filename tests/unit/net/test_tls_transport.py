@@ -14,7 +14,7 @@ from broker.net.tls_transport import PIECE, READ_MAX
 from broker.tls_settings import TlsSettings
 from tests.support.certificates import SERVER_NAME, Authority
 from tests.support.loops import on_both_loops
-from tests.support.tls_listening import PATIENCE_S, Echo, Listening, listening, until
+from tests.support.tls_listening import Echo, Listening, listening, until
 
 ALERT = b"\x15"
 """First byte of a record with an alert (RFC 8446 5.1)."""
@@ -230,7 +230,7 @@ async def test_the_protocol_hears_of_a_full_buffer(
             transport.write(LARGE)
         assert transport.get_write_buffer_size() > 1000
         cast(asyncio.Transport, writer.transport).resume_reading()
-        async with asyncio.timeout(PATIENCE_S):
-            while echo.is_paused:
-                await reader.read(READ_MAX)
+        reading = asyncio.create_task(reader.read())
+        await until(lambda: not echo.is_paused)
         writer.transport.abort()
+        await reading
