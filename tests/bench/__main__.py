@@ -185,7 +185,7 @@ def written(path: Path, bench: Bench, facts: dict[str, str]) -> None:
     path.write_text(json.dumps({"machine": facts, "series": runs}, indent=2) + "\n")
 
 
-def summary(bench: Bench, facts: dict[str, str], repeat: int) -> str:
+def summary(bench: Bench, facts: dict[str, str]) -> str:
     """Return the table and the facts beside it. If ours was left out, a peer takes its column.
 
     A work that was interrupted has fewer runs, down to none.
@@ -194,7 +194,8 @@ def summary(bench: Bench, facts: dict[str, str], repeat: int) -> str:
     names = list(dict.fromkeys(series.broker for series in measured))
     first, others = names[0], names[1:]
     by_name = {name: [s for s in measured if s.broker == name] for name in names}
-    legend = f"best of {repeat} by a row's first figure; in brackets the range of all runs."
+    runs = max(len(series.runs) for series in measured)
+    legend = f"best of {runs} by a row's first figure; in brackets the range of all runs."
     lines = [
         f"{first} ({by_name[first][0].manner}); {legend}",
         "Machine: " + "; ".join(f"{key} {value}" for key, value in facts.items()) + ".",
@@ -253,7 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = 130
     if any(series.runs for series in bench.series):
         facts["speed after"] = machine.speed()
-        print("\n" + summary(bench, facts, max(options.repeat, 1)))
+        print("\n" + summary(bench, facts))
         if options.json is not None:
             written(options.json, bench, facts)
     return status
