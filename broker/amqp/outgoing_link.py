@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from broker.amqp.session import Session
 
 TRANSFER_OVERHEAD: Final[i64] = 40
-"""Maximum bytes of a transfer frame of the broker's beside its payload."""
+"""Maximum bytes of a transfer frame beside its payload, if the tag is that of its delivery-id."""
 
 STATE_OVERHEAD: Final[i64] = 96
-"""Maximum bytes of a transfer frame with a transactional state beside its payload."""
+"""Maximum bytes of a transfer frame with a tag of its own, and a state, beside its payload."""
 
 REFERENCED_FROM: Final[i64] = 4096
 """Payloads of at least this many bytes are sent by reference; copying smaller ones is faster."""
@@ -381,7 +381,7 @@ class OutgoingLink(Link):
             return self._send_abort()
         window = self.session.outgoing_window
         output = self.output
-        room = output.frame_size_max - TRANSFER_OVERHEAD
+        room = self._room_in_frame()
         while window.left > 0 and output.request_room():
             end = min(self._rest_at + room, i64(len(rest)))
             more = end < i64(len(rest))
@@ -394,10 +394,15 @@ class OutgoingLink(Link):
                 return True
         return False
 
+    def _room_in_frame(self) -> i64:
+        """Return how many bytes of the unfinished delivery fit into its next frame."""
+        overhead = STATE_OVERHEAD if self._rest_tag else TRANSFER_OVERHEAD
+        return self.output.frame_size_max - overhead
+
     def _send_supplied(self, supply: Supply) -> bool:
         window = self.session.outgoing_window
         output = self.output
-        room = output.frame_size_max - TRANSFER_OVERHEAD
+        room = self._room_in_frame()
         rest = self._rest
         assert rest is not None
         while window.left > 0 and output.request_room():

@@ -187,7 +187,8 @@ class CreditedProducer(Producer):
         self._policy = None
 
     def leave(self) -> None:
-        """Stop waiting for credit, because the link has ended."""
+        """Stop waiting for credit, and pay back what is unused, because the link has ended."""
+        self.window = 0  # receipts that come later ask for no credit
         quota = self._quota()
         if quota is not None:
             quota.waiting.leave(self)

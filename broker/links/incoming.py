@@ -448,11 +448,12 @@ class ProducerEndpoint(IncomingOwner):
 
     def _reject(self, delivery_id: i64, fault: Fault, settled: bool) -> None:
         """Refuse a message by its outcome or, if that is not possible, by a detach (PRD-02)."""
-        self._container.stats.unroutable += 1
-        self._container.stats.by.unroutable.add(fault.condition)
+        within = self._within
+        if within is None or within.work.doomed_by is None:  # what dooms it is counted once
+            self._container.stats.unroutable += 1
+            self._container.stats.by.unroutable.add(fault.condition)
         if settled and self._request.discard_unroutable:
             return
-        within = self._within
         if within is not None:
             within.work.doom(fault)
         self._tell(delivery_id, fault, settled)

@@ -105,6 +105,8 @@ class ConsumerEndpoint(OutgoingOwner):
         made: DynamicTerminus | None = None
         if request.dynamic:
             access.demand_temporary(self._peer, kind)
+            if kind == TOPIC:  # before the topic is made, which a refused attach would leave
+                access.demand_link_name(self._peer, self._link.name)
             made = self._peer.dynamic.make(
                 kind,
                 delete_policy(asked.dynamic_node_properties),

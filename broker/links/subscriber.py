@@ -65,8 +65,6 @@ def subscribe(
         subscriptions.join(joined, consumer)
         topics = list(joined.queue.topics)
         topic = topics[0] if len(topics) == 1 else None
-    else:
-        demand_link_name(peer, link.name)
     # after the join, or the subscription might end with the stolen link (SUB-37)
     container.steal(peer.container_id, link, incoming=False)
     if joined is not None and joined.is_over:

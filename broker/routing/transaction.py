@@ -138,7 +138,7 @@ class Transaction:
         node.posted += 1
         node.posted_bytes += message.size
         self._posted.append((node, message))
-        self._posted_bytes += size
+        self._posted_bytes += size if message.large is None else message.size
 
     def _check_room(self, node: Node, message: Message) -> None:
         """Raise QueueFull if `message` does not fit, even without the entries removed here."""

@@ -257,7 +257,7 @@ class Subscriptions:
 
     def _make_way(self, there: Subscription, spec: SubscriptionSpec, batch: Batch) -> i64:
         """End a subscription that begins anew; report and return how many messages are lost."""
-        lost = there.queue.backlogs.waiting + there.queue.state.held()
+        lost = there.queue.contents()
         if lost > 0:
             self._router.stats.backlog_dropped += lost
             self._router.notices.append(

@@ -115,6 +115,19 @@ def test_another_user_does_not_get_a_subscription_that_waits_for_its_subscriber(
     ada.expect_deliveries(b"0")
 
 
+def test_an_attach_that_is_refused_leaves_no_dynamic_topic() -> None:
+    running = broker()
+    ada = client_of(running, "ada")
+    ada.attach(private())
+    ada.hang_up()
+    bob = client_of(running, "bob")
+    topics = set(running.router.topics)
+    dynamic = Source(dynamic=True, capabilities=["topic"], expiry_policy=NEVER)
+    bob.send(attach_receiver(name="n", source=dynamic))
+    bob.expect_refusal(UNAUTHORIZED_ACCESS)
+    assert set(running.router.topics) == topics
+
+
 @pytest.mark.parametrize("adopts", [True, False])
 def test_a_waiting_subscription_of_a_client_without_a_login(*, adopts: bool) -> None:
     """It becomes that of the first user, unless the setting `ownership` is strict."""

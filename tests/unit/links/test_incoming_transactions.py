@@ -113,6 +113,7 @@ def test_a_message_that_cannot_be_routed_dooms_its_transaction(settled: bool) ->
         assert condition_of(told.outcome) == "amqp:not-found"
     controller.client.expect_nothing()
     assert condition_of(controller.try_to_post(txn_id, to="q")) == "amqp:not-found"
+    assert controller.client.broker.stats.unroutable == 1
     assert controller.fail_to_commit(txn_id) == "amqp:not-found"
     assert waiting(controller) == 0
 
@@ -133,7 +134,18 @@ def test_a_sender_that_takes_no_rejection_is_detached() -> None:
     state = TransactionalState(txn_id=txn_id)
     controller.transfer(message(b"1", to="nowhere"), state=state)
     controller.client.expect_detach("amqp:not-found")
+    assert controller.client.broker.stats.unroutable == 1
     assert controller.fail_to_commit(txn_id) == "amqp:not-found"
+
+
+def test_what_a_doomed_transaction_refuses_is_not_counted_as_unroutable() -> None:
+    controller = relaying(source=Source(outcomes=["amqp:accepted:list"]))
+    txn_id = controller.declare()
+    state = TransactionalState(txn_id=txn_id)
+    controller.transfer(message(b"1", to="nowhere"), settled=True, state=state)
+    controller.transfer(message(b"2", to="q"), state=state)
+    controller.client.expect_detach("amqp:not-found")
+    assert controller.client.broker.stats.unroutable == 1
 
 
 def test_a_malformed_message_dooms_its_transaction() -> None:

@@ -19,6 +19,7 @@ from tests.support.frames import (
 from tests.support.notices import notice_texts
 from tests.support.routing import new_message
 from tests.support.subscriptions import leave, names, subscribe, subscribing
+from tests.support.unsettled_maps import EMPTY
 
 LOCKED = "amqp:resource-locked"
 DYNAMIC_TOPIC = Source(
@@ -319,6 +320,20 @@ def test_another_topic_drops_the_backlog_of_a_subscription_without_consumers(wor
     (notice,) = [event for event in broker.watcher.events if event.startswith("noticed")]
     assert "2 messages dropped" in notice
     assert notice_texts(broker.router.notices) == []
+
+
+@pytest.mark.requirement("SUB-21")
+def test_deliveries_that_wait_for_their_link_are_dropped_and_counted_with_the_backlog() -> None:
+    broker = Broker()
+    client = broker.session()
+    durable = Source(address="t", capabilities=["topic"], durable=2, expiry_policy=NEVER)
+    client.attach_receiver(source=durable, name="n", unsettled=EMPTY, credit=3)
+    publish(broker, b"a", b"b", b"c", b"d", b"e")
+    client.expect_deliveries(b"a", b"b", b"c")
+    leave(client)
+    assert broker.router.termini.count() == 1
+    subscribe(client, "durable", address="other")
+    assert broker.stats.backlog_dropped == 5
 
 
 @pytest.mark.requirement("SUB-21", "SUB-40")

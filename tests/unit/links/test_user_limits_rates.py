@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
 import pytest
 
 from broker.amqp.performatives import Attach, Detach, Flow
@@ -13,7 +16,9 @@ from broker.security.limits import limit_of
 from tests.support.access import ADA, RuledUsers, session_as
 from tests.support.broker import Broker, Client
 from tests.support.frames import Transfer, attach_receiver, attach_sender, message
+from tests.support.stores import GatedStore
 from tests.support.subscriptions import subscribe
+from tests.unit.test_journal import settle
 
 pytestmark = pytest.mark.requirement("SEC-05")
 
@@ -114,6 +119,32 @@ def test_a_user_sends_at_its_rate(
     assert sent == pytest.approx(expected * SECONDS, rel=0.1, abs=producers)
     shares = [each.sent for each in senders]
     assert min(shares) >= max(shares) * 0.5 - 2, "each of them gets its turn"
+
+
+async def test_receipts_that_come_after_their_link_has_ended_take_nothing_of_the_rate() -> None:
+    store = GatedStore()
+    broker = Broker(
+        store=store, credit=100, authenticator=users(), access=rules(messages_per_s=100)
+    )
+    client = session_as(broker, ADA, "a")
+    client.attach(attach_sender("q"))
+    large = message(bytes(9000), durable=True)  # with a window, receipts ask for credit
+    committing = asyncio.create_task(broker.journal.run(broker.container.run_round))
+    await settle()
+    for number in range(50):
+        client.transfer(number, payload=large)
+        await settle()
+    client.send(Detach(handle=0, closed=True))
+    for _ in range(2):  # the first message is committed alone, the others together behind it
+        store.let_all_through()
+        await settle()
+    committing.cancel()
+    with suppress(asyncio.CancelledError):
+        await committing
+    other = Sender(broker, "other")
+    other.look()
+    assert broker.queue("q").contents() == 50
+    assert other.credit > 0
 
 
 def test_other_users_are_not_held_back() -> None:
