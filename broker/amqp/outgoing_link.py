@@ -385,8 +385,7 @@ class OutgoingLink(Link):
         while window.left > 0 and output.request_room():
             end = min(self._rest_at + room, i64(len(rest)))
             more = end < i64(len(rest))
-            piece = rest[self._rest_at : end]
-            self._put_piece(piece, more=more)
+            self._put_piece(rest[self._rest_at : end], more=more)
             self._rest_at = end
             if not more:
                 self._rest = None

@@ -60,6 +60,12 @@ if TYPE_CHECKING:
     from broker.links.peer import Peer
 
 
+NO_BROWSING: Final = (
+    "a durable or shared subscription is not browsed by distribution-mode copy: its messages are"
+    " for its consumers"
+)
+
+
 @final
 class ConsumerEndpoint(OutgoingOwner):
     """The owner of an outgoing link: it passes credit and outcomes to the queue.
@@ -104,15 +110,7 @@ class ConsumerEndpoint(OutgoingOwner):
             check_name(self._container.holder(self._peer.container_id, self._link.name))
         made: DynamicTerminus | None = None
         if request.dynamic:
-            access.demand_temporary(self._peer, kind)
-            if kind == TOPIC:  # before the topic is made, which a refused attach would leave
-                access.demand_link_name(self._peer, self._link.name)
-            made = self._peer.dynamic.make(
-                kind,
-                delete_policy(asked.dynamic_node_properties),
-                dynamic_terms(asked.expiry_policy, asked.timeout),
-                exclusive=is_jms_temporary(asked.capabilities),
-            )
+            made = self._make(asked, kind)
         offered: list[str] = []
         if kind == TOPIC:
             source = self._subscribe(asked, request, address, made=made, has_map=theirs is not None)
@@ -134,6 +132,18 @@ class ConsumerEndpoint(OutgoingOwner):
         )
         if self._kept is not None:
             self._kept.attached()
+
+    def _make(self, asked: Source, kind: str) -> DynamicTerminus:
+        """Create the dynamic node that the attach asks for. Raise NotPermitted or LimitReached."""
+        access.demand_temporary(self._peer, kind)
+        if kind == TOPIC:  # before the topic is made, which a refused attach would leave
+            access.demand_link_name(self._peer, self._link.name)
+        return self._peer.dynamic.make(
+            kind,
+            delete_policy(asked.dynamic_node_properties),
+            dynamic_terms(asked.expiry_policy, asked.timeout),
+            exclusive=is_jms_temporary(asked.capabilities),
+        )
 
     def _resume(self, theirs: PeerStates, *, incomplete: bool) -> UnsettledStates | None:
         """Go on with the deliveries that an earlier link of the name has left unsettled, if any.
@@ -225,6 +235,8 @@ class ConsumerEndpoint(OutgoingOwner):
         made: DynamicTerminus | None,
         has_map: bool,
     ) -> Source:
+        if request.copies and (request.traits.is_shared or request.traits.is_durable):
+            raise LinkFault(NOT_IMPLEMENTED, NO_BROWSING)
         subscription, self._dynamic_terminus = subscribe(
             self._peer, self._link, self._feed, request=request, address=address, made=made
         )

@@ -4,7 +4,6 @@ from typing import Final
 
 import pytest
 
-from broker.amqp.delivery import Delivery
 from broker.amqp.limits import FRAME_SIZE_MIN
 from broker.amqp.outcomes import ACCEPTED, Released
 from broker.amqp.outgoing_link import REFERENCED_FROM
@@ -91,22 +90,6 @@ def test_every_frame_has_the_message_format(size: int, handle: int, message_form
     assert joined(pieces) == bytes(size)
     outbox.send(b"next")
     assert transfers(engine.bodies())[0].message_format == 0
-
-
-@pytest.mark.parametrize("size", [415, 416, 417, 3000])
-def test_no_frame_with_a_tag_of_its_own_is_larger_than_the_peer_takes(size: int) -> None:
-    """Handle, delivery-id and message-format take as many bytes as they can."""
-    engine = Engine(max_frame_size=FRAME_SIZE_MIN)
-    credit = flow(handle=256, credit=9, delivery_count=0)
-    outbox = engine.attach_receiver(attach_receiver(handle=256), credit)
-    outbox.link.session.next_delivery_id = LAST
-    delivery = Delivery()
-    delivery.sent_to = outbox
-    outbox.link.send_tagged(delivery, bytes(size), tag=bytes(8), message_format=LAST)
-    frames = engine.frames()
-    assert all(each.size <= FRAME_SIZE_MIN for each in frames)
-    pieces = transfers([each.body for each in frames])
-    assert (joined(pieces), pieces[0].tag) == (bytes(size), bytes(8))
 
 
 def test_delivery_ids_are_those_of_the_session() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.amqp.errors import STOLEN
+from broker.amqp.errors import NOT_IMPLEMENTED, STOLEN
 from broker.amqp.outcomes import RELEASED
 from broker.amqp.performatives import Detach, End, Open
-from broker.amqp.terminus import CONFIGURATION, LINK_DETACH, MOVE, NEVER, NOT_DURABLE, Source
+from broker.amqp.terminus import CONFIGURATION, COPY, LINK_DETACH, MOVE, NEVER, NOT_DURABLE, Source
 from broker.routing.addresses.policy import AddressPolicy
 from tests.support.broker import Broker, Client
 from tests.support.frames import (
@@ -45,6 +45,32 @@ def refused(client: Client, words: str = "", name: str = "n", **fields: object) 
     handle = fields.get("handle", 0)
     assert isinstance(handle, int)
     client.send(Detach(handle=handle, closed=True))
+
+
+@pytest.mark.requirement("RCV-04")
+@pytest.mark.parametrize("words", ["durable", "shared", "shared durable", "shared global"])
+def test_the_messages_of_a_subscription_are_not_for_browsers(words: str) -> None:
+    """A browser would consume them, and steal the link of the subscriber."""
+    broker = Broker()
+    subscriber = broker.session()
+    subscribe(subscriber, words)
+    publish(broker, b"a")
+    browser = broker.session()
+    browser.send(subscribing(words, distribution_mode=COPY))
+    browser.expect_refusal(NOT_IMPLEMENTED)
+    subscriber.flow(handle=0, credit=9, delivery_count=0)
+    subscriber.expect_deliveries(b"a")
+
+
+@pytest.mark.requirement("RCV-04")
+def test_a_subscriber_of_its_own_has_copies_anyway() -> None:
+    broker = Broker()
+    subscriber = broker.session()
+    answer = subscribe(subscriber, distribution_mode=COPY, credit=9)
+    assert answer.source is not None
+    assert answer.source.distribution_mode == MOVE
+    publish(broker, b"a")
+    subscriber.expect_deliveries(b"a")
 
 
 # -- the answer
