@@ -237,11 +237,18 @@ class CreditedProducer(Producer):
         """Grant one credit beyond the room of `node` if open transactions alone fill it.
 
         Else a transaction that is larger than the limit would wait for itself until it times out.
-        With the credit, its next message is refused, so that it can only be rolled back. If the
-        client ends it instead, the credit stays with the link, and one message may exceed the
-        limit.
+        With the credit, its next message is refused, so that it can only be rolled back, unless
+        the message takes no room. If the client ends the transaction instead, the credit stays with
+        the link, and one message may exceed the limit.
         """
-        if not self.is_beyond_room and self.outstanding() == 0 and is_filled(node):
+        if self.outstanding() > 0:
+            return
+        self.is_beyond_room = is_filled(node) or self._peer.transactions.make_room_in(node)
+        if self.is_beyond_room:
+            self.grant(1)
+
+    def go_on_in_transaction(self, node: Node) -> None:
+        if self.outstanding() == 0 and self._peer.transactions.make_room_in(node):
             self.is_beyond_room = True
             self.grant(1)
 

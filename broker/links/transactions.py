@@ -11,6 +11,7 @@ from broker.amqp.events import AbortListener
 from broker.amqp.outcomes import ACCEPTED, TransactionalState
 from broker.links.container import Container
 from broker.routing.errors import LimitReached
+from broker.routing.queues.node import Node
 from broker.routing.timer_queue import TimerCallback
 from broker.routing.transaction import Transaction
 
@@ -119,6 +120,10 @@ class Transactions(TimerCallback):
         for each in self._open.values():
             kept += each.work.memory
         return kept
+
+    def make_room_in(self, node: Node) -> bool:
+        """Return whether one of them removes more messages from a full queue than it adds."""
+        return any(each.work.makes_room_in(node) for each in self._open.values())
 
     def largest(self) -> OpenTransaction | None:
         """Return the open transaction that keeps most memory; None without any."""

@@ -25,6 +25,7 @@ from broker.routing.entries.dead_letter import REJECTED_UNSAID, Cause
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import Disposal, rolled_back
 from broker.routing.errors import LimitReached, NoSuchNode, QueueFull, RoutingError
+from broker.routing.queues.duplicates import digest_of
 from broker.routing.queues.node import Node
 from storage.batch import DISCHARGE, Batch
 
@@ -101,6 +102,22 @@ class Retirement:
             self.entry.queue.dispose(self.entry, rolled_back(self.outcome), batch)
 
 
+def is_repeated(node: Node, message: Message, new_ids: set[tuple[Node, bytes]]) -> bool:
+    """Return whether `node` would discard `message` as a duplicate, also of one with a new id.
+
+    Add the id to `new_ids` if it is new.
+    """
+    if node.duplicates is None:
+        return False
+    digest = digest_of(message)
+    if digest is None:
+        return False
+    if node.duplicates.knows(message) or (node, digest) in new_ids:
+        return True
+    new_ids.add((node, digest))
+    return False
+
+
 @final
 class Transaction:
     """The work of one transaction. `doomed_by` says why it can only be rolled back, if so.
@@ -123,6 +140,8 @@ class Transaction:
         self._posted: Final[list[tuple[Node, Message]]] = []
         self._posted_bytes: i64 = 0
         self._retired: Final[dict[QueueEntry, Retirement]] = {}
+        # by queue that blocks producers: messages that it is to lose, less those that it is to get
+        self._freed: Final[dict[Node, int]] = {}
         self._acquired: dict[QueueEntry, AcquisitionListener] | None = None
 
     def post(self, node: Node, message: Message, size: i64, *, beyond_limit: bool = False) -> None:
@@ -139,6 +158,15 @@ class Transaction:
         node.posted_bytes += message.size
         self._posted.append((node, message))
         self._posted_bytes += size if message.large is None else message.size
+        if node in self._freed:
+            self._freed[node] -= 1
+
+    def makes_room_in(self, node: Node) -> bool:
+        """Return whether the commit removes more messages from a full queue than it adds.
+
+        Always False for a queue that does not block producers, and once doomed.
+        """
+        return self.doomed_by is None and self._freed.get(node, 0) > 0
 
     def _check_room(self, node: Node, message: Message) -> None:
         """Raise QueueFull if `message` does not fit, even without the entries removed here."""
@@ -174,10 +202,17 @@ class Transaction:
     def retire(self, retirement: Retirement) -> None:
         """Record the outcome of an entry, even if doomed, because the entry is acquired."""
         self._retired[retirement.entry] = retirement
+        self._free(retirement, 1)
         annotations = retirement.annotations
         size = i64(0) if annotations is None else i64(len(annotations))
         is_counted = self._acquired is not None and retirement.entry in self._acquired
         self._count(size, operations=i64(0) if is_counted else i64(1))
+
+    def _free(self, retirement: Retirement, messages: i64) -> None:
+        """Count `messages` more that the commit removes, if `retirement` removes any."""
+        queue = retirement.entry.queue
+        if queue.credit_pool is not None and retirement.outcome is Disposal.REMOVE:
+            self._freed[queue] = self._freed.get(queue, 0) + int(messages)
 
     def _count(self, size: i64, *, operations: i64 = 1) -> None:
         self.operations += operations
@@ -196,7 +231,7 @@ class Transaction:
 
     def withdraw(self, entry: QueueEntry) -> None:
         """Remove the outcome of `entry` from this transaction."""
-        del self._retired[entry]
+        self._free(self._retired.pop(entry), -1)
 
     def hand_over(self, entry: QueueEntry, holder: RetirementListener) -> None:
         """Tell `holder`, from now on, of the end of the delivery of `entry`, which is retired."""
@@ -258,14 +293,13 @@ class Transaction:
         if self.doomed_by is not None:
             raise self.doomed_by
         room: CapacityCheck | None = None
+        new_ids: set[tuple[Node, bytes]] = set()
         for node, message in self._posted:
             if not self._router.has(node):
                 raise NoSuchNode(f"{node.kind} {node.address} was deleted before the commit")
             if node.policy.full == BLOCK:
                 continue  # the message took its room when it was posted
-            if node.may_be_full() and not (
-                node.duplicates is not None and node.duplicates.knows(message)
-            ):
+            if node.may_be_full() and not is_repeated(node, message, new_ids):
                 if room is None:
                     room = CapacityCheck()
                 room.add(node, message)
@@ -299,6 +333,7 @@ class Transaction:
         """Drop all references: the garbage collector never sees cycles of entries and links."""
         self._let_go_of_posted()
         self._retired.clear()
+        self._freed.clear()
         self._acquired = None
         self._hold(-self.memory)
         self._router.context.event_log.txn = b""

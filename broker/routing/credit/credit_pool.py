@@ -168,7 +168,7 @@ class CreditPool(TimerCallback):
             self._context.call_after(LOOK_EVERY_MS, self)
 
     def due(self, now_ms: i64) -> None:  # noqa: ARG002 - a second look is harmless
-        """Recall unused credit, if a producer still waits for room."""
+        """Recall unused credit, if a producer still waits for room that nothing else has made."""
         self._is_set = False
         node = self._node
         if node is None or not self.is_waited_for():
@@ -177,6 +177,9 @@ class CreditPool(TimerCallback):
             if producer.counted > 0:
                 self._look_at(producer)
         self.serve()
+        if self._policy.shortage() is None:
+            for producer in (*self._asking, *self._idle):
+                producer.go_on_in_transaction(node)
 
     def _look_at(self, producer: Producer) -> None:
         """Recall credit that is unused since the last look; at the next look, stop counting it."""

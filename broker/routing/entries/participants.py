@@ -15,6 +15,7 @@ from storage.batch import Batch
 
 if TYPE_CHECKING:
     from broker.routing.entries.dead_letter import Cause
+    from broker.routing.queues.node import Node
     from broker.routing.queues.queue import Queue
 
 
@@ -124,6 +125,12 @@ class Producer:
     @abstractmethod
     def grant(self, credit: i64) -> None:
         """Allow this producer `credit` more messages."""
+
+    def go_on_in_transaction(self, node: Node) -> None:
+        """Grant one credit if an open transaction of the client makes room in `node`, and none yet.
+
+        The client may have to send before it commits: the transaction would wait for itself.
+        """
 
     @abstractmethod
     def recall(self) -> None:

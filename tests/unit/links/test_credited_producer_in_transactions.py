@@ -130,3 +130,57 @@ def test_a_transaction_that_just_fits_leaves_a_credit_that_is_honoured() -> None
     drain_one(broker)
     drain_one(broker)
     assert credit_in(controller) == 1
+
+
+def taking_all(controller: Controller, txn_id: bytes, count: int) -> None:
+    """Receive `count` messages of `q`, and accept them within the transaction."""
+    client = controller.client
+    client.attach_receiver(name="receiver", handle=1, credit=count)
+    client.expect_deliveries(*[b"x"] * count)
+    state = TransactionalState(txn_id=txn_id, outcome=ACCEPTED)
+    client.send(Disposition(role=RECEIVER, first=0, last=count - 1, state=state))
+
+
+def test_a_transaction_may_send_as_much_to_a_full_queue_as_it_takes_from_it() -> None:
+    """Its client may have to send before it commits, and no other consumer can make room."""
+    broker, controller, txn_id = transacted(limit=3)
+    for _ in range(3):
+        post(controller, None)
+    taking_all(controller, txn_id, 3)
+    controller.client.frames()
+    broker.advance(50)
+    assert credit_in(controller) == 1
+    assert [post(controller, txn_id) for _ in range(3)] == [1, 1, 1]
+    controller.commit(txn_id)
+    assert broker.queue().backlogs.waiting == 3
+
+
+def test_what_another_client_takes_makes_no_room_before_its_commit() -> None:
+    broker, controller, txn_id = transacted(limit=1)
+    post(controller, None)
+    taking_all(controller, txn_id, 1)
+    other = broker.session("other")
+    other.send(attach_sender())
+    other.expect(Attach)
+    broker.advance(50)
+    broker.advance(50)
+    other.expect_nothing()
+
+
+def test_messages_that_take_no_room_are_accepted_beyond_it() -> None:
+    broker = Broker(policy=AddressPolicy(max_messages=3, duplicate_window=10))
+    controller = Controller(broker)
+    controller.client.attach_sender()
+    txn_id = controller.declare()
+    state = TransactionalState(txn_id=txn_id)
+    known = message(b"x", message_id="0")
+    controller.transfer(known)
+    drain_one(broker)
+    for number in (1, 2, 3):
+        controller.transfer(message(b"x", message_id=f"{number}"), state=state)
+    for _ in range(3):
+        assert credit_in(controller) == 1
+        controller.transfer(known, state=state)
+    controller.client.frames()
+    controller.commit(txn_id)
+    assert broker.queue().backlogs.waiting == 3

@@ -461,11 +461,25 @@ def test_what_is_posted_to_a_topic_takes_room_in_every_subscription() -> None:
     assert (first.backlogs.waiting, late.backlogs.waiting) == (1, 1)
 
 
+REPEATED = b"\x00\x53\x73\xc0\x06\x01\xa1\x03one\x00\x53\x75\xa0\x01x"
+"""A message with an id."""
+
+
+def test_only_the_first_of_two_messages_with_one_id_needs_room() -> None:
+    policy = AddressPolicy(max_messages=1, full=REJECT, duplicate_window=5)
+    routing = Routing(policy=policy)
+    queue = routing.queue()
+    transaction = begun(routing)
+    post(transaction, queue, REPEATED, REPEATED)
+    transaction.commit(routing.batch)
+    assert queue.backlogs.waiting == 1
+
+
 def test_a_repeat_needs_no_room() -> None:
     policy = AddressPolicy(max_messages=1, duplicate_window=5)
     routing = Routing(policy=policy)
     queue = routing.queue()
-    body = b"\x00\x53\x73\xc0\x06\x01\xa1\x03one\x00\x53\x75\xa0\x01x"
+    body = REPEATED
     assert queue.duplicates is not None
     queue.duplicates.put(new_message(body), routing.batch)
     transaction = begun(routing)
