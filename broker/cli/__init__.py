@@ -17,5 +17,7 @@ def main() -> None:
         run(options)
         return
     from broker.cli.application import application
+    from broker.cli.ending import output_errors_told
 
-    application(prog_name="jms-broker")
+    with output_errors_told():
+        application(prog_name="jms-broker")

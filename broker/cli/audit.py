@@ -55,12 +55,14 @@ def _folder(config: Path | None, directory: Path | None, shard: str | None) -> P
 
 
 @contextmanager
-def _readable(folder: Path) -> Iterator[None]:
+def _readable() -> Iterator[None]:
     """End the command with one line if the files cannot be read."""
     try:
         yield
     except OSError as error:
-        fail(f"{error.filename or folder}: {error.strerror}")
+        if error.filename is None:
+            raise  # of standard output
+        fail(f"{error.filename}: {error.strerror}")
 
 
 @audit.command(epilog=EXIT_STATUSES)
@@ -93,7 +95,7 @@ def show(
         fail("--since is a time such as 2026-11-24 or 2026-11-24T04:05:06", EXIT_USAGE)
     folder = _folder(config, directory, shard)
     wanted = RecordChoice(since=since.removesuffix("Z"), action=action, user=user)
-    with _readable(folder):
+    with _readable():
         chosen = records(folder, wanted)
         print_records(
             (
@@ -128,7 +130,7 @@ def verify(
 
     folder = _folder(config, directory, shard)
     noted = _noted(head)
-    with _readable(folder):
+    with _readable():
         report = check(folder, noted)
     if json:
         typer.echo(json_of(_record(report)))

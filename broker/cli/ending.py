@@ -76,10 +76,29 @@ def errors_told() -> Iterator[None]:
         fail(str(error), EXIT_USAGE)
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    except BrokenPipeError:
-        # The reader of our output closed it. Messages that were not printed return to the broker.
+
+
+@contextmanager
+def output_errors_told() -> Iterator[None]:
+    """End the process with one line if standard output cannot be written.
+
+    Silently if its reader has closed it; messages that were not printed return to the broker.
+    For the whole run of a command: other errors of files and sockets are told by what meets them.
+    What was buffered is written at the end of the block, where an error can still be told.
+    """
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        # what is left in the buffer is written once more when Python exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(EXIT_FAILURE) from None
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(f"jms-broker: standard output: {error.strerror}\n")
+        sys.exit(EXIT_FAILURE)
 
 
 @contextmanager

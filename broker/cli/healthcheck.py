@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import typer
 
@@ -20,7 +20,7 @@ from broker.amqp.frames import AMQP_HEADER
 from broker.amqp.performatives import Close, Open
 from broker.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN
 from broker.amqp.sasl_frames import SASL_OK, SaslInit, SaslOutcome
-from broker.cli.broker_url import SCHEMES
+from broker.cli.broker_url import URLError, split_url
 from broker.cli.client_tls import (
     AMQPS,
     Ca,
@@ -146,12 +146,10 @@ def check(url: str, timeout_s: float, *, build: str = "", tls: ClientTls | None 
     not say or the broker asks for a password before it. `tls` has the files for amqps://.
     """
     try:
-        parts = urlsplit(url)
-        host, port = place_of(parts)
-    except ValueError as error:
-        raise Unhealthy(f"{url!r} is no address of a broker: {error}") from None
-    if parts.scheme not in SCHEMES or not host:
-        raise Unhealthy(f"{url!r} is no address of a broker: amqp://HOST:PORT is")
+        parts = split_url(url)
+    except URLError as error:
+        raise Unhealthy(str(error)) from None
+    host, port = place_of(parts)
     used = (tls or ClientTls()) if parts.scheme == AMQPS else None
     place = f"{host}:{port}"
     login = (unquote(parts.username or ""), unquote(parts.password or ""))

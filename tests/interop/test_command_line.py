@@ -134,6 +134,26 @@ def test_what_nobody_reads_stays_in_the_queue(client: Client, address: str) -> N
     assert 0 < len(client.prints("browse", address).splitlines()) < 300
 
 
+@pytest.mark.parametrize(
+    "command", [["node", "list"], ["browse", "ADDRESS"], ["receive", "ADDRESS", "--count", "1"]]
+)
+def test_output_that_cannot_be_written_is_not_taken_for_an_error_of_the_broker(
+    client: Client, address: str, command: list[str]
+) -> None:
+    client.prints("send", address, "a")
+    arguments = [address if each == "ADDRESS" else each for each in command]
+    with Path("/dev/full").open("wb") as full, client.started(*arguments, stdout=full) as writer:
+        _, errors = writer.communicate(timeout=SECONDS)
+    assert errors == b"jms-broker: standard output: No space left on device\n"
+    assert writer.returncode == 1
+    reading, writing = os.pipe()
+    os.close(reading)
+    with client.started(*arguments, stdout=writing) as writer:
+        os.close(writing)
+        _, errors = writer.communicate(timeout=SECONDS)
+    assert (writer.returncode, errors) == (1, b"")
+
+
 def test_an_interrupt_ends_quietly(client: Client, address: str) -> None:
     client.prints("send", address, "a")
     with client.started("receive", address) as receiver:

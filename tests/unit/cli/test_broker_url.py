@@ -31,6 +31,7 @@ NONE = [
     pytest.param("", "names no host", id="nothing"),
     pytest.param("amqp://h:x", "Port could not be cast", id="no number"),
     pytest.param("amqp://[::1", "Invalid IPv6", id="half an address"),
+    pytest.param("amqp://a:b/c@h", "write / # ? @", id="a password that is not encoded"),
 ]
 
 
@@ -39,12 +40,16 @@ def test_no_url_of_a_broker(url: str, told: str) -> None:
     with pytest.raises(URLError, match="amqp://USER:PASSWORD@HOST:PORT") as refused:
         split_url(url)
     assert told in str(refused.value)
+    assert "'b'" not in str(refused.value)
 
 
 SHOWN = [
     pytest.param("amqp://a:b@h:1", "amqp://a:***@h:1", id="a password"),
     pytest.param("a:b@h:1", "a:***@h:1", id="without a scheme"),
     pytest.param("amqp://a:b@c@h", "amqp://a:***@h", id="with an @ in it"),
+    pytest.param("amqp://a:b/c@h:1", "amqp://a:***@h:1", id="with a / that is not encoded"),
+    pytest.param("amqp//a:b@h:1", "amqp//a:***@h:1", id="a colon left out"),
+    pytest.param("amqp:/a:b@h:1", "amqp:***@h:1", id="a slash left out"),
     pytest.param("amqp://a@h:1", "amqp://a@h:1", id="a user alone"),
     pytest.param("amqp://h:1", "amqp://h:1", id="a port is none"),
     pytest.param("h:1", "h:1", id="a place alone"),

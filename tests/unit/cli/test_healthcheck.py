@@ -195,9 +195,9 @@ def test_nobody_there_is_down() -> None:
         check(f"amqp://{place}", PATIENCE_S)
 
 
-@pytest.mark.parametrize("url", ["http://localhost", "localhost:5672", "amqp://", "amqp://a:b"])
+@pytest.mark.parametrize("url", ["http://localhost", "amqp://", "amqp://a:b"])
 def test_what_is_no_address_is_told(url: str) -> None:
-    with pytest.raises(Unhealthy, match="is no address of a broker"):
+    with pytest.raises(Unhealthy, match="is no URL of a broker"):
         check(url, PATIENCE_S)
 
 
