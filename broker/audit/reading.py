@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Final
 
 from broker.audit.folder import files_in, lines_of, record_in
+
+_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}(:[0-9]{2}(:[0-9]{2})?)?)?Z?")
+
+TIMES: Final = "a time such as 2026-11-24 or 2026-11-24T04:05:06"
+"""The form of `since`, for messages."""
+
+
+class SinceError(ValueError):
+    """A time from which records are wanted is none; the text says how one is written."""
+
+
+def time_in(since: str) -> str:
+    """Return `since` as the times in records are compared with it. Raise SinceError if it is none.
+
+    An empty text is no limit.
+    """
+    if since and _TIME.fullmatch(since) is None:
+        raise SinceError(f"since is {TIMES}")
+    return since.removesuffix("Z")
 
 
 @dataclass(frozen=True, kw_only=True)

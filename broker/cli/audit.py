@@ -29,7 +29,6 @@ audit = Commands(
 
 COLUMNS: Final = ("at", "seq", "actor", "via", "from", "action", "resource", "result", "after")
 
-_SINCE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}(:[0-9]{2}(:[0-9]{2})?)?)?Z?")
 _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 Config = Annotated[
@@ -89,12 +88,13 @@ def show(
     json: Json = False,
 ) -> None:
     """Print the records, the oldest first. --json prints them with all fields."""
-    from broker.audit.reading import RecordChoice, records
+    from broker.audit.reading import RecordChoice, SinceError, records, time_in
 
-    if since and _SINCE.fullmatch(since) is None:
-        fail("--since is a time such as 2026-11-24 or 2026-11-24T04:05:06", EXIT_USAGE)
+    try:
+        wanted = RecordChoice(since=time_in(since), action=action, user=user)
+    except SinceError as error:
+        fail(f"--{error}", EXIT_USAGE)
     folder = _folder(config, directory, shard)
-    wanted = RecordChoice(since=since.removesuffix("Z"), action=action, user=user)
     with _readable():
         chosen = records(folder, wanted)
         print_records(

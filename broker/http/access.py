@@ -153,7 +153,10 @@ class Access:
             self._container.stats.authentication_failures += 1
             wrong = "the token is not taken" if scheme == "Bearer" else "the password is wrong"
             raise Refused(UNAUTHORIZED, f"the user is unknown, or {wrong}")
-        self._record("auth.success", identity.user, entrance, scheme=scheme, result=DONE)
+        known = actor_at(identity, entrance)
+        self._record(
+            "auth.success", identity.user, entrance, scheme=scheme, result=DONE, known=known
+        )
         return identity
 
     def _note_clear_password(self, entrance: Entrance) -> None:
@@ -170,11 +173,20 @@ class Access:
             container.watcher.noticed(PASSWORD_IN_CLEAR.notice(text))
 
     def _record(
-        self, action: str, user: str, entrance: Entrance, *, scheme: str, result: str
+        self,
+        action: str,
+        user: str,
+        entrance: Entrance,
+        *,
+        scheme: str,
+        result: str,
+        known: Actor | None = None,
     ) -> None:
-        """Record a login; one of each user and address in a minute, for each request is one."""
+        """Record a login; one of each user and address in a minute, for each request is one.
+
+        `known` is the client that is admitted.
+        """
         self._container.stats.by.logins.add(scheme, LOGIN_RESULT[result])
-        known = user if result == DONE else ""
         facts = {"mechanism": scheme, "listener": entrance.listener}
         if result == FAILED and self._authenticator.is_disabled(user):
             facts["reason"] = f"user {user!r} is disabled"
@@ -182,7 +194,7 @@ class Access:
             AuditEvent(
                 action=action,
                 resource=f"user:{user}",
-                actor=Actor(user=known, via=VIA_HTTP, address=entrance.address),
+                actor=known or Actor(via=VIA_HTTP, address=entrance.address),
                 result=result,
                 after=facts,
                 repeat_key=(action, user, entrance.host),

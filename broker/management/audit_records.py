@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.audit.folder import files_in, lines_of, record_in
-from broker.audit.reading import RecordChoice
+from broker.audit.reading import RecordChoice, SinceError, time_in
 from broker.audit.record import FIELDS
 from broker.links.container import Container
 from broker.management.entity import Entity, Operation
@@ -77,9 +77,13 @@ class AuditRecords(Entity):
         folder = self._container.audit.folder()
         if folder is None:
             raise Refused(CONFLICT, "the audit of this broker is off")
+        try:
+            since = time_in(request.text("since", ""))
+        except SinceError as error:
+            raise Refused(BAD_REQUEST, str(error)) from None
         search = RecordSearch(
             choice=RecordChoice(
-                since=request.text("since", ""),
+                since=since,
                 action=request.text("action", ""),
                 user=request.text("user", ""),
             ),

@@ -142,7 +142,10 @@ def test_output_that_cannot_be_written_is_not_taken_for_an_error_of_the_broker(
 ) -> None:
     client.prints("send", address, "a")
     arguments = [address if each == "ADDRESS" else each for each in command]
-    with Path("/dev/full").open("wb") as full, client.started(*arguments, stdout=full) as writer:
+    with (
+        Path("/dev/full").open("wb") as full,
+        client.started(*arguments, stdout=full.fileno()) as writer,
+    ):
         _, errors = writer.communicate(timeout=SECONDS)
     assert errors == b"jms-broker: standard output: No space left on device\n"
     assert writer.returncode == 1

@@ -10,7 +10,7 @@ from broker.http.access import Access, credentials_in, is_of_this_machine
 from broker.management.request import Refused
 from broker.net.login import Login
 from broker.security.entrance import HTTP, Entrance
-from broker.security.identity import Identity
+from broker.security.identity import ADMIN, Identity
 from broker.security.resources import MANAGEMENT, Resource
 from broker.security.users import Users
 from tests.support.audit import RecordingAudit
@@ -127,20 +127,22 @@ async def test_a_token_enters_where_tokens_are_taken(
 
 
 RECORDED = [
-    # Authorization; action, user, mechanism
-    pytest.param(OWNER, ("auth.success", "owner", "Basic"), id="a password"),
-    pytest.param("Bearer abc.def", ("auth.success", "owner", "Bearer"), id="a token"),
+    # Authorization; action, user, roles, mechanism
+    pytest.param(OWNER, ("auth.success", "owner", (ADMIN,), "Basic"), id="a password"),
+    pytest.param("Bearer abc.def", ("auth.success", "owner", (ADMIN,), "Bearer"), id="a token"),
     pytest.param(
-        basic("owner", "x")["Authorization"], ("auth.failure", "", "Basic"), id="a wrong password"
+        basic("owner", "x")["Authorization"],
+        ("auth.failure", "", (), "Basic"),
+        id="a wrong password",
     ),
-    pytest.param("Bearer abc.de", ("auth.failure", "", "Bearer"), id="a wrong token"),
+    pytest.param("Bearer abc.de", ("auth.failure", "", (), "Bearer"), id="a wrong token"),
 ]
 
 
 @pytest.mark.requirement("SEC-08")
 @pytest.mark.parametrize(("authorization", "expected"), RECORDED)
 async def test_a_login_is_recorded_with_its_user_and_mechanism(
-    authorization: str, expected: tuple[str, str, str]
+    authorization: str, expected: tuple[str, str, tuple[str, ...], str]
 ) -> None:
     container = Broker(authenticator=TokenDoorman(USERS, administrators=["owner"])).container
     container.audit = audit = RecordingAudit()
@@ -148,7 +150,8 @@ async def test_a_login_is_recorded_with_its_user_and_mechanism(
         await Access(container, is_local=True).check(authorization, "localhost", HERE)
     (event,) = audit.events
     assert event.after is not None
-    assert (event.action, event.actor.user, event.after["mechanism"]) == expected
+    actor = event.actor
+    assert (event.action, actor.user, actor.roles, event.after["mechanism"]) == expected
 
 
 @pytest.mark.requirement("SEC-08")

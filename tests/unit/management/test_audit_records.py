@@ -57,13 +57,21 @@ async def test_the_newest_are_first_and_a_page_begins_where_one_ended(tmp_path: 
     [
         pytest.param({"action": "did.[12]"}, ["did.2", "did.1"], id="an action"),
         pytest.param({"user": "ada"}, ["did.3", "did.1"], id="a user"),
-        pytest.param({"since": "2999"}, [], id="a time"),
+        pytest.param({"since": "2999-01-01"}, [], id="a time"),
     ],
 )
 async def test_records_are_chosen(
     tmp_path: Path, said: dict[str, object], expected: list[str]
 ) -> None:
     assert (await ask(await records_in(tmp_path), said=said))[0] == expected
+
+
+@pytest.mark.parametrize("since", ["yesterday", "2026-12-1", "01/12/2026", "1796086607937"])
+async def test_a_time_that_is_none_is_refused(tmp_path: Path, since: str) -> None:
+    """Compared as a text, it would choose no records, or all."""
+    records = await records_in(tmp_path)
+    with pytest.raises(Refused, match="since is a time such as 2026-11-24"):
+        await ask(records, said={"since": since})
 
 
 async def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
