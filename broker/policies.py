@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from broker.address_settings import NAMES, AddressSettings, NodeSettings
+from broker.routing.addresses.address import check_new
 from broker.routing.addresses.policy import AddressPolicy, Policies
 from broker.routing.addresses.prefixes import Prefixes
 from broker.routing.errors import RoutingError
@@ -61,4 +62,9 @@ def _policy(general: dict[str, Any], address: AddressSettings, prefixes: Prefixe
     chosen = general | address.model_dump(exclude_none=True, exclude={"pattern"})
     for name in ("dead_letter", "expiry"):
         chosen[name] = _canonical(chosen[name], QUEUE, prefixes)
+        try:
+            if chosen[name]:
+                check_new(chosen[name])
+        except RoutingError as refusal:
+            raise SettingsError(f"{name} of {address.pattern}: {refusal}") from None
     return AddressPolicy(**chosen)

@@ -4,7 +4,7 @@ import pytest
 
 from broker.address_settings import AddressSettings
 from broker.policies import policies_of
-from broker.settings import Settings, given_settings
+from broker.settings import Settings, SettingsError, given_settings
 
 ADDRESSES = [
     pytest.param("orders", True, "DLQ", 20, id="no pattern matches: what is set for all"),
@@ -50,3 +50,13 @@ def test_an_address_has_pauses_of_its_own() -> None:
         for policy in map(policies_of(settings).of, ("orders", "hasty", "other"))
     ]
     assert pauses == [(1000, 2.0, 60_000), (0, 1.0, 0), (1000, 1.0, 0)]
+
+
+@pytest.mark.parametrize("setting", ["dead_letter", "expiry"])
+@pytest.mark.parametrize("name", ["$x", "d" * 256, "$tmp/queue/x"])
+def test_a_queue_that_cannot_be_created_is_no_place_for_dead_letters(
+    setting: str, name: str
+) -> None:
+    address = AddressSettings.model_validate({"pattern": "orders.*", setting: name})
+    with pytest.raises(SettingsError, match=rf"^{setting} of orders.\*: "):
+        policies_of(Settings(address=(address,)))
