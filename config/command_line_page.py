@@ -28,7 +28,7 @@ and without a context to the broker on this machine. A context counts for every 
 `JMS_BROKER_URL`, unless `--config` is given, so also for `user`, `acl` and `doctor`; `healthcheck`
 reads neither. With `amqps://` they use TLS,
 at port 5671 by default, with the files of `--ca`, `--cert` and `--key`. Commands that manage a
-broker, so all but `send`, `receive`, `browse` and `healthcheck`, also take the URL of its
+broker, so all but `send`, `receive`, `browse`, `load` and `healthcheck`, also take the URL of its
 HTTP API, `https://HOST:8161`, with a user or with `--token`: they need no client library then.
 If the settings that `JMS_BROKER_CONFIG` names have [shards](../operations/shards.md),
 `--shard NAME` takes the place of `--url`.

@@ -19,6 +19,7 @@ from broker.cli.named_brokers import (
     Contexts,
     NamedBroker,
     contexts_file,
+    contexts_locked,
     counting,
     read_contexts,
     takes_context,
@@ -45,6 +46,13 @@ def _told() -> Iterator[None]:
         yield
     except ContextError as error:
         fail(str(error))
+
+
+@contextmanager
+def _changing() -> Iterator[None]:
+    """Like `_told`, for a command that changes the contexts: no other does at the same time."""
+    with _told(), contexts_locked():
+        yield
 
 
 @context.command(epilog=EXIT_STATUSES)
@@ -87,7 +95,7 @@ def add(
     if key is not None and cert is None:
         fail(f"--key {key} needs --cert, the certificate of that key", EXIT_USAGE)
     broker = NamedBroker(url=url, user=user, ca=_file(ca), cert=_file(cert), key=_file(key))
-    with _told():
+    with _changing():
         contexts = read_contexts()
         try:
             changed = contexts.with_broker(name, broker)
@@ -105,14 +113,14 @@ def _file(path: Path | None) -> str | None:
 @context.command(epilog=EXIT_STATUSES)
 def use(name: Name) -> None:
     """Use a context from now on."""
-    with _told():
+    with _changing():
         _use(read_contexts(), name)
 
 
 @context.command("-", epilog=EXIT_STATUSES)
 def use_previous() -> None:
     """Use the context that was in use before."""
-    with _told():
+    with _changing():
         contexts = read_contexts()
         if not contexts.previous:
             fail("no other context was in use before", EXIT_NOT_FOUND)
@@ -150,7 +158,7 @@ def list_contexts(json: Json = False) -> None:
 @context.command(epilog=EXIT_STATUSES)
 def remove(name: Name) -> None:
     """Remove a context. If it was in use, none is."""
-    with _told():
+    with _changing():
         contexts = read_contexts()
         try:
             write_contexts(contexts.without(name))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -128,8 +129,27 @@ def read_contexts() -> Contexts:
     return Contexts(brokers=brokers, current=current, previous=previous)
 
 
+@contextmanager
+def contexts_locked() -> Iterator[None]:
+    """Let no other process change the contexts within the block. ContextError if that fails."""
+    folder = contexts_file().parent
+    try:
+        folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ContextError(f"{error.filename}: {error.strerror}") from None
+    try:
+        flock(descriptor, LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def write_contexts(contexts: Contexts) -> None:
-    """Replace the file, for its owner alone. ContextError leaves it as it was."""
+    """Replace the file, for its owner alone. ContextError leaves it as it was.
+
+    The caller holds `contexts_locked` from the reading of the contexts on.
+    """
     file = contexts_file()
     new = file.with_name(f"{file.name}.new-{os.getpid()}")
     content = {
@@ -138,7 +158,6 @@ def write_contexts(contexts: Contexts) -> None:
         "contexts": {name: asdict(each) for name, each in contexts.brokers.items()},
     }
     try:
-        file.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as out:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.security.access import AccessRules
+from broker.security.account import refusal_of_roles
 from broker.security.limits import LIMITS_MAX, Limit, limit_of
 from broker.security.rules import RULES_MAX, Rule, RuleError, check_name, rule_of, strings
 
@@ -115,7 +116,9 @@ def _roles(record: Mapping[str, object]) -> dict[str, frozenset[str]]:
         raise RuleError(f"{ROLES}: {len(table)} roles, at most {ROLES_MAX} are allowed")
     found: dict[str, frozenset[str]] = {}
     for role in table:
-        check_name(role, ROLES)
+        refusal = refusal_of_roles((role,))
+        if refusal is not None:
+            raise RuleError(f"{ROLES}: {refusal}")
         users = strings(table, role, place=ROLES, most=USERS_PER_ROLE_MAX)
         for user in users:
             check_name(user, f"{ROLES}: {role}")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -121,3 +124,13 @@ def test_settings_that_are_named_win(tmp_path: Path, arguments: list[str]) -> No
     assert run(*arguments).exit_code != 0
     done = run(*arguments, "--config", str(config))
     assert "127.0.0.1:1" not in done.stderr
+
+
+def test_contexts_that_are_added_at_the_same_time_are_all_there() -> None:
+    names = [f"broker-{number}" for number in range(6)]
+    command = [sys.executable, "-m", "jms_broker", "context", "add"]
+    added = [subprocess.Popen([*command, name, "amqp://h"], stdout=PIPE) for name in names]
+    assert [each.wait(timeout=60) for each in added] == [0] * len(names)
+    for each in added:
+        each.communicate()
+    assert sorted(listed()) == names

@@ -42,7 +42,7 @@ CHANGES = [
         ["# head", "# of the rule x", "# of the limit"],
         id="a changed rule",
     ),
-    pytest.param(RulesChange(roles={"b c": ["x"]}), ["# of the rule x"], id="a new role"),
+    pytest.param(RulesChange(roles={"b.c": ["x"]}), ["# of the rule x"], id="a new role"),
     pytest.param(
         RulesChange(limits={0: {"who": ["role:a"], "links": 2}}), ["# head"], id="a limit"
     ),

@@ -104,7 +104,7 @@ WRONG = [
     pytest.param(RULE.replace("send", "sent"), "rule a: can: 'sent' is no verb; only", id="verb"),
     pytest.param("roles = 1", "roles: a table of roles", id="roles are no table"),
     pytest.param("[roles]\nr = 'ann'", "roles: r must be a list of texts", id="a role is no list"),
-    pytest.param("[roles]\n'*' = ['a']", "roles: '*': a name has", id="a role's name"),
+    pytest.param("[roles]\n'*' = ['a']", "roles: '*' is no role: a role has", id="a role's name"),
     pytest.param("[roles]\nr = ['a*']", "roles: r: 'a*': a name has", id="a wildcard as user"),
     pytest.param(roles(ROLES_MAX + 1, 1), f"at most {ROLES_MAX} are", id="too many roles"),
     pytest.param(
