@@ -146,6 +146,7 @@ class TokenEntity(Entity):
                 owner,
                 users,
                 roles=request.texts("roles", at_most=ROLES_MAX) if has_roles else None,
+                file_roles=self._container.access.file_roles_of(owner) if has_roles else (),
                 description=_description_in(request),
                 expires_in_s=request.number(
                     "expires_in_s", LIFE_DEFAULT_S, low=LIFE_MIN_S, high=LIFE_MAX_S

@@ -337,12 +337,13 @@ class Login(Authenticator):
             return None
         return Identity(
             token.owner,
-            roles=token.roles_now(self.users),
+            roles=self.users.roles_of(token.owner),
             mechanism=OAUTHBEARER,
             credential_version=token.credential_version,
             valid_until_ms=token.expires_at_ms,
             issuer=ISSUER,
             subject=token.id,
+            limited_to=token.limit(),
         )
 
     def _current_by_api_token(self, identity: Identity) -> Identity | None:

@@ -80,8 +80,8 @@ VERSIONS: Final = count(1)
 class AccessRequest:
     """One request for a right: by whom, for what, and how the client is connected.
 
-    `principals` are the values of `who` that match the user; `scopes` are the allow rules that its
-    token has brought, None without any.
+    `principals` are the values of `who` that match the user, and `denied_as` those of deny rules,
+    if these are more; `scopes` are the allow rules that its token has brought, None without any.
     """
 
     def __init__(
@@ -94,8 +94,11 @@ class AccessRequest:
         client_id: str,
         entrance: Entrance,
         scopes: ScopeRules | None = None,
+        denied_as: list[str] | None = None,
     ) -> None:
         self.principals: Final = principals
+        self.is_limited: Final = denied_as is not None
+        self.denied_as: Final = principals if denied_as is None else denied_as
         self.verb: Final = verb
         self.resource: Final = resource
         self.user: Final = user
@@ -207,15 +210,7 @@ class AccessRules:
         if self._only_built_in and ADMIN in identity.roles and resource.kind in WORDED:
             # every client of a broker without rules: what `judge` decides, without a request
             return REFUSED_AS_FIXED if is_own_name(resource.name) else ALLOWED_TO_ADMINS
-        request = AccessRequest(
-            self.principals(identity),
-            verb,
-            resource,
-            user=identity.user,
-            client_id=client_id,
-            entrance=entrance,
-            scopes=rules_of_scopes(identity.scopes),
-        )
+        request = self._request(identity, verb, resource, entrance=entrance, client_id=client_id)
         return self.judge(request)[0]
 
     def judge(self, request: AccessRequest) -> Judgement:
@@ -254,7 +249,28 @@ class AccessRules:
     def _is_of_creator(self, request: AccessRequest) -> bool:
         """Return whether a dynamic node is that of the client's user, and no rules were made."""
         is_own = request.resource.creator == request.user
-        return is_own and self._only_built_in and request.verb == "receive"
+        is_fit = self._only_built_in and not request.is_limited
+        return is_own and is_fit and request.verb == "receive"
+
+    def _request(
+        self,
+        identity: Identity,
+        verb: str,
+        resource: Resource,
+        *,
+        entrance: Entrance,
+        client_id: str = "",
+    ) -> AccessRequest:
+        return AccessRequest(
+            self.principals(identity),
+            verb,
+            resource,
+            user=identity.user,
+            client_id=client_id,
+            entrance=entrance,
+            scopes=rules_of_scopes(identity.scopes),
+            denied_as=None if identity.limited_to is None else self.all_principals(identity),
+        )
 
     def _about(self, request: AccessRequest, verb: str, resource: Resource) -> AccessRequest:
         """Return a request of the same client for another right."""
@@ -266,6 +282,7 @@ class AccessRules:
             client_id=request.client_id,
             entrance=request.entrance,
             scopes=request.scopes,
+            denied_as=request.denied_as if request.is_limited else None,
         )
 
     def _judge_each(self, request: AccessRequest) -> Decision:
@@ -328,7 +345,7 @@ class AccessRules:
     def _indexes_of_words(self, effect: str, request: AccessRequest) -> list[WordIndex]:
         kind = request.resource.kind
         found: list[WordIndex] = []
-        for who in request.principals:
+        for who in request.principals if effect == ALLOW else request.denied_as:
             index = self._words.get((effect, who, kind))
             if index is not None:
                 found += index.for_values(request.user, request.client_id)
@@ -339,7 +356,7 @@ class AccessRules:
     def _indexes_of_globs(self, effect: str, request: AccessRequest) -> list[GlobIndex]:
         kind = request.resource.kind
         found: list[GlobIndex] = []
-        for who in request.principals:
+        for who in request.principals if effect == ALLOW else request.denied_as:
             index = self._globs.get((effect, who, kind))
             if index is not None:
                 found += index.for_values(request.user, request.client_id)
@@ -348,12 +365,26 @@ class AccessRules:
         return found
 
     def principals(self, identity: Identity) -> list[str]:
-        """Return the values of `who` that match `identity`, as far as rules use them.
+        """Return the values of `who` by which allow rules match `identity`, as far as they exist.
 
-        Roles that no rule names are left out, however many a token has.
+        A login that is limited to some roles has those of them that its user has now, and what
+        every login has.
+        """
+        found = self.all_principals(identity)
+        limited_to = identity.limited_to
+        if limited_to is None:
+            return found
+        kept = {AUTHENTICATED, ANONYMOUS, *(f"{OF_ROLE}{role}" for role in limited_to)}
+        return [each for each in found if each in kept]
+
+    def all_principals(self, identity: Identity) -> list[str]:
+        """Return the values of `who` by which deny rules and limits match `identity`.
+
+        They do so whatever roles a login is limited to. Roles that no rule names are left out,
+        however many a token has.
         """
         user = identity.user
-        roles = identity.roles & self._named_roles
+        roles = (identity.roles | identity.withheld) & self._named_roles
         if not user:
             found = [ANONYMOUS]
         else:
@@ -368,7 +399,7 @@ class AccessRules:
         """Return the limits of a user: of each amount the strictest that matches `identity`."""
         if not self.limits:
             return NO_LIMITS
-        principals = set(self.principals(identity))
+        principals = set(self.all_principals(identity))
         return UserLimits(limit for limit in self.limits if not principals.isdisjoint(limit.who))
 
     def may_any(
@@ -383,15 +414,7 @@ class AccessRules:
 
         Deny rules do not count: each resource is decided by itself later.
         """
-        request = AccessRequest(
-            self.principals(identity),
-            verb,
-            Resource(kind, ""),
-            user=identity.user,
-            client_id="",
-            entrance=entrance,
-            scopes=rules_of_scopes(identity.scopes),
-        )
+        request = self._request(identity, verb, Resource(kind, ""), entrance=entrance)
         indexes: Sequence[WordIndex | GlobIndex] = (
             self._indexes_of_words(ALLOW, request)
             if kind in WORDED
@@ -402,6 +425,10 @@ class AccessRules:
     def names_client_id(self, client_id: str) -> bool:
         """Return whether a rule of the operator on client ids names `client_id` for some user."""
         return any(True for _ in self._client_ids.matching(client_id, ""))
+
+    def file_roles_of(self, user: str) -> frozenset[str]:
+        """Return the roles that the rules file gives to `user`, also those that no rule names."""
+        return frozenset(role for role, users in self.roles.items() if user in users)
 
     def rule(self, id: str) -> Rule | None:  # noqa: A002 - the rules file's word
         """Return the rule with that id, None if there is none."""
@@ -419,15 +446,7 @@ class AccessRules:
         """Return the decision of `decide` with its reasons, for an operator."""
         from broker.security.explanation import explanation_of
 
-        request = AccessRequest(
-            self.principals(identity),
-            verb,
-            resource,
-            user=identity.user,
-            client_id=client_id,
-            entrance=entrance,
-            scopes=rules_of_scopes(identity.scopes),
-        )
+        request = self._request(identity, verb, resource, entrance=entrance, client_id=client_id)
         return explanation_of(self, request)
 
     def check(

@@ -6,7 +6,7 @@ has the roles of its owner, or some of them, and ends at a time, or with its own
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
@@ -64,10 +64,9 @@ class ApiToken:
             return ENDED
         return VALID if wall_ms < self.expires_at_ms else EXPIRED
 
-    def roles_now(self, users: Users) -> frozenset[str]:
-        """Return the roles of a login: those of the token that its owner still has."""
-        current = users.roles_of(self.owner)
-        return current if self.roles is None else current & frozenset(self.roles)
+    def limit(self) -> frozenset[str] | None:
+        """Return the roles that a login is limited to, if its owner has them; None if to none."""
+        return None if self.roles is None else frozenset(self.roles)
 
 
 class ApiTokenError(ValueError):
@@ -145,15 +144,19 @@ def new_token(
     users: Users,
     *,
     roles: Sequence[str] | None,
+    file_roles: Iterable[str] = (),
     description: str,
     expires_in_s: int,
     wall_ms: int,
 ) -> NewToken:
-    """Return a new token of `owner`. ApiTokenError if the owner may not have such a token."""
+    """Return a new token of `owner`. ApiTokenError if the owner may not have such a token.
+
+    `file_roles` are those that the rules file gives to the owner.
+    """
     version = version_of(owner, users)
     if version is None:
         raise ApiTokenError(f"there is no user {owner:.255} who may log in")
-    foreign = sorted(set(roles or ()) - users.roles_of(owner))
+    foreign = sorted(set(roles or ()) - users.roles_of(owner).union(file_roles))
     if foreign:
         raise ApiTokenError(f"user {owner} does not have the role {foreign[0]:.64}")
     secret = PREFIX + token_urlsafe(SECRET_BYTES)

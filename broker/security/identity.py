@@ -14,6 +14,8 @@ BUILT_IN_ROLES: Final = (ADMIN, MONITOR, APPLICATION, PIPELINE)
 
 FOREVER: Final[i64] = -1
 
+NO_ROLES: Final[frozenset[str]] = frozenset()
+
 
 @final
 class Identity:
@@ -25,6 +27,10 @@ class Identity:
     `valid_until_ms` of the wall clock, or never (FOREVER). A login by a token has its `issuer`,
     `subject` and `scopes` (rights of this login alone, as `broker/security/scopes.py` reads them),
     which are empty for others.
+
+    A login that is `limited_to` some roles has those of them that `roles` has, and of those that
+    the rules file gives to its user; None without such a limit. The other `roles` are `withheld`:
+    no allow rule for them holds, and every deny rule does.
     """
 
     def __init__(
@@ -39,9 +45,12 @@ class Identity:
         issuer: str = "",
         subject: str = "",
         scopes: tuple[str, ...] = (),
+        limited_to: frozenset[str] | None = None,
     ) -> None:
         self.user: Final = user
-        self.roles: Final = roles
+        self.roles: Final = roles if limited_to is None else roles & limited_to
+        self.withheld: Final = NO_ROLES if limited_to is None else roles - limited_to
+        self.limited_to: Final = limited_to
         self.mechanism: Final = mechanism
         self.claimed_user: Final = claimed_user
         self.credential_version: Final[i64] = credential_version
@@ -52,7 +61,7 @@ class Identity:
 
     def with_roles(self, roles: frozenset[str]) -> Identity:
         """Return the same login with other roles; this one if it has these."""
-        if roles == self.roles:
+        if roles == self.roles | self.withheld:
             return self
         return Identity(
             self.user,
@@ -64,6 +73,7 @@ class Identity:
             issuer=self.issuer,
             subject=self.subject,
             scopes=self.scopes,
+            limited_to=self.limited_to,
         )
 
     def name(self) -> str:

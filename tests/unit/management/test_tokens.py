@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.security import api_tokens
+from broker.security.access import AccessRules
 from broker.security.api_tokens import LIFE_MAX_S, PREFIX
 from tests.support.access import ADA, OWNER
 from tests.support.api import ApiClient, api_of, problem
@@ -92,6 +93,14 @@ async def test_a_token_for_another_user_needs_the_right_to_edit_users(tmp_path: 
     assert (foreign.status, own["owner"]) == (403, ADA)
     async with api_of(tmp_path, rights, "edit management:users") as api:
         assert (await made(api, ADA, owner="eve"))["owner"] == "eve"
+
+
+async def test_a_token_may_name_a_role_of_the_rules_file(tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        await api.ask("PUT", "/users/eve", USER)
+        api.broker.container.access = AccessRules(roles={"ops": ["eve"]})
+        new = await made(api, owner="eve", roles=["sales", "ops"])
+    assert new["roles"] == ["sales", "ops"]
 
 
 async def test_the_limit_for_one_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker.app import App
+from broker.security.access import AccessRules
 from broker.security.users import Users
 from broker.settings import given_settings
 from tests.support.http import Answer, ask, basic
@@ -20,13 +21,16 @@ ROOT, PASSWORD = "root", "a long password"
 
 
 @asynccontextmanager
-async def broker(folder: Path) -> AsyncIterator[App]:
+async def broker(folder: Path, rules: str = "") -> AsyncIterator[App]:
     """Run a broker with an SQLite store and the user ROOT, an administrator and a monitor."""
     file = folder / "users"
     if not file.exists():
         Users(file).add(ROOT, PASSWORD, roles=["admin", "monitor"])
     store = f"sqlite:///{folder / 'store.db'}"
     settings = {"port": 0, "users_file": file, "store": store, "http": {"port": 0}}
+    if rules:
+        (folder / "acl.toml").write_text(rules)
+        settings["acl_file"] = folder / "acl.toml"
     app = App(given_settings(**settings))
     await app.start()
     try:
@@ -83,6 +87,33 @@ async def test_a_token_logs_in_with_its_roles_also_after_a_restart(tmp_path: Pat
     async with broker(tmp_path) as app:
         assert await statuses(app, part["token"]) == [401, 401]
         assert await statuses(app, whole["token"]) == [200, 200]
+
+
+RULES = f"""
+[roles]
+ops = ["{ROOT}"]
+
+[[rule]]
+id = "operators"
+who = ["role:ops", "user:{ROOT}"]
+can = ["view", "edit", "create"]
+on = ["management:*", "queue:#"]
+"""
+
+
+async def test_a_token_has_roles_of_the_rules_file_only_if_it_names_them(tmp_path: Path) -> None:
+    async with broker(tmp_path, RULES) as app:
+        whole, part, ops = [
+            (await made(app, **given))["token"]
+            for given in ({}, {"roles": ["monitor"]}, {"roles": ["ops"]})
+        ]
+        assert await statuses(app, part) == [200, 403]
+        evil = {"password": PASSWORD, "roles": ["admin"]}
+        assert (await request(app, "PUT", "/users/evil", bearer(part), evil)).status == 403
+        assert await statuses(app, ops) == [200, 201]
+        assert await statuses(app, whole) == [200, 200]
+        app.container.adopt_access(AccessRules())
+        assert await statuses(app, ops) == [403, 403], "the owner has lost the role"
 
 
 async def test_a_token_makes_no_token(tmp_path: Path) -> None:

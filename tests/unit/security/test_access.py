@@ -9,6 +9,7 @@ from broker.security.conditions import NO_ENTRANCE
 from broker.security.decision import COVER, DEFAULT, FIXED, OVERLAP, UNDECIDED, Decision
 from broker.security.entrance import Entrance
 from broker.security.identity import Identity
+from broker.security.limits import limit_of
 from broker.security.resources import Resource, resource_of
 from broker.security.rules import PLACES_MAX, RULES_MAX, Rule, RuleError, rule_of
 
@@ -345,3 +346,80 @@ def test_an_admin_may_do_everything_unless_a_rule_denies_it(
     assert AccessRules().decide(admin, verb, resource).allowed is allowed
     denied = rule("no", "deny *", text.replace("$sub/x", "x"), who="user:root")
     assert not AccessRules([denied]).decide(admin, verb, resource).allowed
+
+
+OPS = "role:ops"
+MONITOR = "role:monitor"
+
+LIMITED = [
+    pytest.param(OPS, "allow", {"monitor"}, False, id="a role of the rules file it does not name"),
+    pytest.param(OPS, "allow", {"ops"}, True, id="a role of the rules file that it names"),
+    pytest.param(OPS, "allow", {"boss"}, False, id="a role of others"),
+    pytest.param(MONITOR, "allow", {"monitor"}, True, id="a role of the users file that it names"),
+    pytest.param(MONITOR, "allow", {"ops"}, False, id="one that it does not name"),
+    pytest.param("role:boss", "allow", {"boss"}, False, id="a role that its user lacks"),
+    pytest.param("user:tok", "allow", {"monitor", "ops"}, False, id="its user"),
+    pytest.param("authenticated", "allow", set(), True, id="what every login has"),
+    pytest.param(OPS, "deny", {"monitor"}, False, id="deny a role of the rules file"),
+    pytest.param(MONITOR, "deny", {"ops"}, False, id="deny a role of the users file"),
+    pytest.param("user:tok", "deny", {"monitor"}, False, id="deny its user"),
+]
+
+
+@pytest.mark.parametrize("request_", ["send queue:q", "view management:queues"])
+@pytest.mark.parametrize(("who", "effect", "only", "allowed"), LIMITED)
+def test_a_login_that_is_limited_to_some_roles(
+    who: str, effect: str, only: set[str], allowed: bool, request_: str
+) -> None:
+    verb, text = request_.split()
+    rules = [rule("it", f"{effect} {verb}", text, who=who)]
+    if effect == "deny":
+        rules.append(rule("else", f"allow {verb}", text, who="authenticated"))
+    access = AccessRules(rules, {"ops": ["tok"], "boss": ["ann"]})
+    roles = frozenset({"monitor"}) if "monitor" in who else frozenset({"idle"})
+    resource = resource_of(text, verb)
+    whole = Identity("tok", roles=roles)
+    part = Identity("tok", roles=roles, limited_to=frozenset(only))
+    assert access.decide(part, verb, resource).allowed is allowed
+    assert access.decide(whole, verb, resource).allowed or not allowed
+    explained = access.explain(part, verb, resource).decision
+    assert explained == ("allowed" if allowed else "refused")
+    if effect == "allow":
+        assert access.may_any(part, verb, resource.kind) is allowed
+
+
+@pytest.mark.parametrize(
+    ("only", "allowed"), [(None, True), ({"admin"}, True), ({"monitor"}, False)]
+)
+def test_an_admin_that_is_limited_to_another_role_is_none(
+    only: set[str] | None, allowed: bool
+) -> None:
+    limited_to = None if only is None else frozenset(only)
+    roles = frozenset({"admin", "monitor"})
+    admin = Identity("root", roles=roles, limited_to=limited_to)
+    for text, verb in (("queue:q", "send"), ("management:users", "edit")):
+        assert AccessRules().decide(admin, verb, resource_of(text, verb)).allowed is allowed
+
+
+@pytest.mark.parametrize(("only", "allowed"), [(None, True), ({"monitor"}, False)])
+def test_a_limited_login_does_not_receive_as_the_creator_of_a_dynamic_node(
+    only: set[str] | None, allowed: bool
+) -> None:
+    limited_to = None if only is None else frozenset(only)
+    client = Identity("ann", roles=frozenset({"monitor"}), limited_to=limited_to)
+    dynamic = Resource("temporary", "dynamic", creator="ann")
+    assert AccessRules().decide(client, "receive", dynamic).allowed is allowed
+
+
+@pytest.mark.parametrize("who", ["user:tok", "role:monitor", "role:ops"])
+def test_limits_of_a_user_hold_for_a_login_that_is_limited_to_some_roles(who: str) -> None:
+    limit = limit_of({"who": [who], "connections": 3}, 1)
+    access = AccessRules(roles={"ops": ["tok"]}, limits=[limit])
+    part = Identity("tok", roles=frozenset({"monitor"}), limited_to=frozenset())
+    assert access.limits_of(part).most("connections") == 3
+
+
+def test_the_roles_that_the_rules_file_gives_to_a_user() -> None:
+    access = AccessRules(roles={"ops": ["tok", "ann"], "boss": ["ann"]})
+    assert access.file_roles_of("tok") == {"ops"}
+    assert access.file_roles_of("eve") == frozenset()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +37,17 @@ def made(users: Users, owner: str = "ada", **given: object) -> NewToken:
     assert roles is None or isinstance(roles, list)
     life_s = given.get("life_s", 60)
     assert isinstance(life_s, int)
-    return new_token(owner, users, roles=roles, description="", expires_in_s=life_s, wall_ms=NOW_MS)
+    file_roles = given.get("file_roles", [])
+    assert isinstance(file_roles, list)
+    return new_token(
+        owner,
+        users,
+        roles=roles,
+        file_roles=file_roles,
+        description="",
+        expires_in_s=life_s,
+        wall_ms=NOW_MS,
+    )
 
 
 def test_a_token_is_random_and_only_its_digest_is_kept(users: Users) -> None:
@@ -97,13 +106,16 @@ def test_that_of_the_first_user_outlasts_the_process(users: Users, tmp_path: Pat
 
 
 def test_it_has_the_roles_of_its_owner_or_some_of_them(users: Users) -> None:
-    everything, some = made(users).token, made(users, roles=["sales"]).token
-    none = made(users, roles=[]).token
-    assert everything.roles_now(users) == {"monitor", "sales"}
-    assert some.roles_now(users) == {"sales"}
-    assert none.roles_now(users) == frozenset()
-    gone = replace(some, roles=("sales", "purchase"))
-    assert gone.roles_now(users) == {"sales"}
+    assert made(users).token.limit() is None
+    assert made(users, roles=["sales"]).token.limit() == frozenset({"sales"})
+    assert made(users, roles=[]).token.limit() == frozenset()
+
+
+def test_it_may_have_roles_that_the_rules_file_gives_to_its_owner(users: Users) -> None:
+    token = made(users, roles=["ops", "sales"], file_roles=["ops"]).token
+    assert token.roles == ("ops", "sales")
+    with pytest.raises(ApiTokenError, match="not have the role ops"):
+        made(users, roles=["ops", "sales"])
 
 
 @pytest.mark.parametrize(
