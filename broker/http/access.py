@@ -59,6 +59,11 @@ class Visitor:
         """The name of the user, empty for a client without a login."""
         return self.identity.user
 
+    def now(self) -> Visitor | None:
+        """Return the client with the roles of its user by now; None if its login has ended."""
+        current = self._container.authenticator.current(self.identity)
+        return None if current is None else Visitor(self._container, current, self.entrance)
+
     def caller(self, request_id: str) -> Caller:
         """Return the client as the sender of a request to management."""
         return Caller(

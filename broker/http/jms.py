@@ -82,12 +82,13 @@ class JmsRoutes:
 
     def _client(self, visitor: Visitor) -> LinklessClient:
         audit = self._container.audit
-        actor = actor_at(visitor.identity, visitor.entrance)
 
         def note(right: Right, decision: Decision) -> None:
+            actor = actor_at(client.identity, client.entrance)
             audit.record(denied(actor, right.verb, right.resource, decision=decision))
 
-        return LinklessClient(self._container, visitor.identity, visitor.entrance, denied=note)
+        client = LinklessClient(self._container, visitor.identity, visitor.entrance, denied=note)
+        return client
 
     def _to(self, kind: str) -> Work:
         async def send(request: Request, visitor: Visitor) -> Response:

@@ -16,7 +16,7 @@ from broker.http.jms_message import encoded, received
 from broker.http.jms_problems import NO_REPLY, JmsProblem
 from broker.http.jms_rounds import run_round
 from broker.http.jms_sending import message_response
-from broker.http.jms_waiting import Committed, Waiting, arrival, watched
+from broker.http.jms_waiting import Committed, Waiting, arrival, demand_login, watched
 from broker.http.soap_jms import SoapCall, complete, is_soap, plain
 from broker.jms.destinations import Destination, DestinationType
 from broker.jms.mapping import encode
@@ -106,6 +106,7 @@ class Posting:
             async with watched(request) as gone:
                 await self._durable(client, posted)
                 await arrival(happened, gone, asked.wait_s or 0)
+            demand_login(client)
             return self._reply(consumer, queue, message)
         finally:
             consumer.settle(Disposal.REMOVE)

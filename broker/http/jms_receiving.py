@@ -14,14 +14,14 @@ from broker.http.jms_message import received
 from broker.http.jms_problems import JmsProblem
 from broker.http.jms_rounds import run_round
 from broker.http.jms_sending import message_response
-from broker.http.jms_waiting import Committed, Waiting, arrival, watched
+from broker.http.jms_waiting import Committed, Waiting, arrival, demand_login, watched
 from broker.http.limits import JMS_LOCK_MS, JMS_RECEIPTS_PER_USER_MAX, JMS_WAIT_MAX_S
 from broker.jms.destinations import Destination
 from broker.links.access import Right
 from broker.links.container import Container
 from broker.links.linkless import LinklessClient
 from broker.links.receipts import Receipts, SingleConsumer, queue_to_receive
-from broker.management.request import FORBIDDEN, GONE, NOT_FOUND
+from broker.management.request import GONE, NOT_FOUND
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.queue import Queue
@@ -31,6 +31,10 @@ NO_CONTENT: Final = 204
 
 LOADING_S: Final = 10
 """Seconds for which a request that does not wait lets the store load a message."""
+
+CHECK_S: Final = 2.0
+"""Seconds between two looks whether a client that waits may still receive: within five seconds of
+a change it may not (Z7)."""
 
 ACTIONS: Final = {
     "accept": Disposal.REMOVE,
@@ -66,8 +70,8 @@ class Receiving:
             try:
                 taken.begin(drain=wait_s == 0)
                 run_round(self._container, client)
-                async with watched(request) as gone:
-                    await arrival(happened, gone, wait_s or LOADING_S)
+                seconds = wait_s or LOADING_S
+                await _arrival(client, right, happened, request=request, seconds=seconds)
                 self._check(client, taken, right)
                 if taken.entry is None:
                     return Response(status_code=NO_CONTENT)
@@ -83,10 +87,7 @@ class Receiving:
         """
         if taken.is_deleted:
             raise JmsProblem(GONE, "queue-deleted", "the queue was deleted")
-        login = self._container.authenticator
-        if login.current(client.identity) is None:
-            raise JmsProblem(FORBIDDEN, "not-permitted", "the login is no longer valid")
-        client.demand(right.verb, right.resource)
+        _demand(client, right)
         self._receipts.check_room(client.identity.user)
 
     def _response(
@@ -119,3 +120,32 @@ class Receiving:
         run_round(self._container, None)
         await committed.wait()
         return Response(status_code=NO_CONTENT)
+
+
+async def _arrival(
+    client: LinklessClient,
+    right: Right,
+    happened: asyncio.Event,
+    *,
+    request: Request,
+    seconds: float,
+) -> None:
+    """Wait until `happened` is set, for at most `seconds`, while the client may receive.
+
+    Raise Disconnected if the client is gone, JmsProblem or NotPermitted if it may not.
+    """
+    loop = asyncio.get_running_loop()
+    ends_s = loop.time() + seconds
+    async with watched(request) as gone:
+        while True:
+            left_s = ends_s - loop.time()
+            await arrival(happened, gone, max(min(left_s, CHECK_S), 0.0))
+            if happened.is_set() or left_s <= CHECK_S:
+                return
+            _demand(client, right)
+
+
+def _demand(client: LinklessClient, right: Right) -> None:
+    """Raise JmsProblem if the login has ended, NotPermitted if the client has lost the right."""
+    demand_login(client)
+    client.demand(right.verb, right.resource)

@@ -18,7 +18,9 @@ from broker.http.limits import (
 )
 from broker.journal import Journal, Waiter
 from broker.links.container import Container
-from broker.management.request import BAD_REQUEST, BUSY
+from broker.links.linkless import LinklessClient
+from broker.links.rights_review import LOGIN_ENDED
+from broker.management.request import BAD_REQUEST, BUSY, FORBIDDEN
 from broker.routing.credit.memory import MemoryBudget
 
 
@@ -93,6 +95,12 @@ async def arrival(happened: asyncio.Event, gone: asyncio.Task[None], seconds: fl
         coming.cancel()
     if gone.done():
         raise Disconnected
+
+
+def demand_login(client: LinklessClient) -> None:
+    """Give a client that has waited the roles of its user by now; JmsProblem if its login ended."""
+    if not client.renew():
+        raise JmsProblem(FORBIDDEN, "not-permitted", LOGIN_ENDED)
 
 
 async def body_of(request: Request, container: Container) -> bytes:

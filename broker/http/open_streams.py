@@ -9,7 +9,6 @@ from typing import Final, final
 from broker.http.limits import EVENT_STREAMS_MAX
 from broker.links.container import Container
 from broker.management.request import BUSY, Refused
-from broker.security.identity import Identity
 
 EVERY_S: Final = 1.0
 """Seconds between two looks for new events."""
@@ -38,12 +37,6 @@ class OpenStreams:
         if self._open >= EVENT_STREAMS_MAX:
             raise Refused(BUSY, f"{EVENT_STREAMS_MAX} streams are open; ask again later")
 
-    def is_current(self, identity: Identity) -> bool:
-        """Return whether the broker runs, and the login of a client is still valid."""
-        if self._container.closing:
-            return False
-        return not identity.user or self._container.authenticator.current(identity) is not None
-
     async def sent(
         self,
         new_events: Callable[[], Awaitable[Sequence[bytes]]],
@@ -53,18 +46,22 @@ class OpenStreams:
     ) -> AsyncIterator[bytes]:
         """Yield the events that `new_events` returns, once a second, while `may_go_on`.
 
-        End after `count` events, or when the client leaves. While a client does not read, no events
-        are made for it, so nothing is kept.
+        `may_go_on` asks who the client is by now. End with the broker, too, after `count` events,
+        or when the client leaves. While a client does not read, no events are made for it, so
+        nothing is kept.
         """
         self._open += 1  # here: a stream that is never begun does not end, either
         try:
-            async for event in _paced(new_events, may_go_on):
+            async for event in _paced(new_events, lambda: self._is_running() and may_go_on()):
                 yield event
                 count -= event is not COMMENT
                 if count == 0:
                     return
         finally:
             self._open -= 1
+
+    def _is_running(self) -> bool:
+        return not self._container.closing
 
 
 async def _paced(

@@ -27,7 +27,8 @@ class LinklessClient:
     """The sender of one request, with the members of `Peer` that the checks of rights use.
 
     `id` is the number of no connection: the temporary nodes of the request belong to it.
-    `container_id` is empty. `denied` records a refusal for the operator.
+    `container_id` is empty. `denied` records a refusal for the operator. Its `identity` is that of
+    the login, or of the last `renew`.
     """
 
     def __init__(
@@ -39,11 +40,18 @@ class LinklessClient:
         denied: Callable[[Right, Decision], None],
     ) -> None:
         self.container: Final = container
-        self.identity: Final = identity
+        self.identity = identity
         self.entrance: Final = entrance
         self.id: Final[i64] = container.next_peer_id()
         self.container_id: Final = ""
         self._denied: Final = denied
+
+    def renew(self) -> bool:
+        """Take the roles that the user has by now; return False if the login is no longer valid."""
+        current = self.container.authenticator.current(self.identity)
+        if current is not None:
+            self.identity = current
+        return current is not None
 
     def may(self, verb: str, resource: Resource) -> Decision:
         """Decide whether the client may do that."""

@@ -78,6 +78,13 @@ class ApiClient:
         self.audit = audit
         self.throttle = throttle
 
+    @property
+    def users(self) -> RuledUsers:
+        """Return the users of a broker that `api_of` has made."""
+        users = self.broker.container.authenticator
+        assert isinstance(users, RuledUsers)
+        return users
+
     async def ask(
         self,
         method: str,
@@ -114,6 +121,10 @@ class ApiClient:
         """Return the job of an action once it has ended."""
         begun = await self.ask("POST", "/message-actions", body)
         assert begun.status == 202, begun.body
+        return await self.ended(begun)
+
+    async def ended(self, begun: Answer) -> dict[str, object]:
+        """Return the job that an answer has begun, once it has ended."""
         while True:
             job = await self.get(begun.headers["location"].removeprefix("/api/v1"))
             if job["state"] != "running":

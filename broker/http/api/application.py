@@ -142,6 +142,7 @@ class Api:
             data = await read_bytes(request, is_needed=endpoint.method == POST)
         call = Call(
             site=self._site,
+            visitor=visitor,
             caller=visitor.caller(request.scope[REQUEST_ID]),
             name=_name_in(request.path_params),
             arguments=arguments,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from pydantic import BaseModel
 
+from broker.http.access import Visitor
 from broker.http.api.parameters import Parameter
 from broker.http.api.problems import failure_of
 from broker.http.site import Site
@@ -35,16 +36,29 @@ NAME: Final = "name"
 class Call:
     """One request that has been read: its parameters, the name in its path, and its body.
 
-    `demand` raises Refused, and has it recorded, unless the client has a right.
+    `demand` raises Refused, and has it recorded, unless the client has a right. The `visitor` is
+    the client, and `caller` the same for management.
     """
 
     site: Site
+    visitor: Visitor
     caller: Caller
     name: str
     arguments: Mapping[str, object]
     body: BaseModel | None
     headers: Mapping[str, str]
     demand: Callable[[str, Resource], None]
+
+    def now(self) -> Call | None:
+        """Return this call with the roles of its user by now; None if the login has ended.
+
+        For what goes on after its request, or lasts: rights may be withdrawn meanwhile.
+        """
+        visitor = self.visitor.now()
+        if visitor is None:
+            return None
+        caller = visitor.caller(self.caller.request_id or "")
+        return replace(self, visitor=visitor, caller=caller, demand=visitor.demand)
 
     def read(self, model: type[M]) -> M:
         """Return the body, of the model of this endpoint."""

@@ -79,22 +79,26 @@ class SnapshotStreams:
         chosen = self._chosen(call.arguments.get("topics"))
         for topic in chosen:
             call.demand(VIEW, topic.right)
-        streams, caller = call.site.event_streams, call.caller
+        streams, viewer = call.site.event_streams, call
         streams.check_room()
         seen = dict.fromkeys((topic.name for topic in chosen), _since(call))
 
         async def new_events() -> Sequence[bytes]:
             found = []
             for topic in chosen:
-                snapshot = await topic.snapshot(call)
+                snapshot = await topic.snapshot(viewer)
                 if snapshot.id > seen[topic.name]:
                     seen[topic.name] = snapshot.id
                     found.append(snapshot.data)
             return found
 
         def may_go_on() -> bool:
-            has_rights = all(caller.may(VIEW, topic.right).allowed for topic in chosen)
-            return has_rights and streams.is_current(caller.identity)
+            nonlocal viewer
+            current = viewer.now()
+            if current is None:
+                return False
+            viewer = current
+            return all(viewer.visitor.may(VIEW, topic.right) for topic in chosen)
 
         count = call.arguments.get("limit", NO_END)
         assert isinstance(count, int)

@@ -11,9 +11,10 @@ from typing import Final, Literal
 from broker.http.api.endpoint import ROOT, Call, CallResult, query_of
 from broker.http.api.models import JobRecord, MessageActionBody
 from broker.http.api.problems import TOO_MANY, Failure
+from broker.links.rights_review import LOGIN_ENDED
 from broker.management.entity import VIEW
 from broker.management.messages import MESSAGE
-from broker.management.request import NOT_FOUND, Request
+from broker.management.request import FORBIDDEN, NOT_FOUND, Request
 from broker.management.response import ACCEPTED, Response
 from broker.security.resources import MANAGEMENT, Resource
 
@@ -135,20 +136,31 @@ def _number(value: object) -> int:
 
 
 async def _portions(job: Job, call: Call) -> AsyncGenerator[None, None]:
-    """Carry out a job, and yield after each portion. Raise Failure if one fails."""
+    """Carry out a job, and yield after each portion. Raise Failure if one fails.
+
+    Each portion is a request of who the client is by then.
+    """
     if job.action.ids:
         for request in job.requests():
-            job.took(await call.ask(request))
+            job.took(await _now(call).ask(request))
             yield
             if job.state != RUNNING:
                 return
         return
     after: str | None = None
     while job.done < job.action.limit:
-        after = job.took(await call.ask(job.scanning(after)))
+        after = job.took(await _now(call).ask(job.scanning(after)))
         yield
         if after is None or job.state != RUNNING:
             return
+
+
+def _now(call: Call) -> Call:
+    """Return a call of who its client is by now. Raise Failure if the login has ended."""
+    current = call.now()
+    if current is None:
+        raise Failure(FORBIDDEN, LOGIN_ENDED)
+    return current
 
 
 async def _run(job: Job, call: Call, portions: AsyncGenerator[None, None]) -> None:

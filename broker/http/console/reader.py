@@ -49,6 +49,7 @@ class EndpointReader:
         visitor = guest.visitor
         call = Call(
             site=self._site,
+            visitor=visitor,
             caller=visitor.caller(token_hex(8)),
             name=name,
             arguments=read_parameters(query, endpoint.parameters),

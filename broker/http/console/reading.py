@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Final, final
@@ -131,16 +132,21 @@ class ReadingPages:
 
     async def live_events(self, request: Request, guest: Guest) -> Response:  # noqa: ARG002
         """Respond with a stream of these tiles, which all viewers share."""
-        streams, visitor = self._site.event_streams, guest.visitor
-        visitor.demand(VIEW, METRICS)
+        streams, viewer = self._site.event_streams, guest
+        guest.visitor.demand(VIEW, METRICS)
         streams.check_room()
 
         async def new_events() -> Sequence[bytes]:
-            return [f"data: {json.dumps(await self._live(guest))}\n\n".encode()]
+            return [f"data: {json.dumps(await self._live(viewer))}\n\n".encode()]
 
         def may_go_on() -> bool:
+            nonlocal viewer
             self._sampler.wanted()
-            return visitor.may(VIEW, METRICS) and streams.is_current(visitor.identity)
+            visitor = viewer.visitor.now()
+            if visitor is None:
+                return False
+            viewer = replace(viewer, visitor=visitor)
+            return visitor.may(VIEW, METRICS)
 
         return StreamingResponse(streams.sent(new_events, may_go_on), media_type=MEDIA_TYPE)
 

@@ -15,6 +15,8 @@ from broker.http.soap_jms import SoapCall
 from broker.jms import Destination, JmsMessage, TextBody, decode, encode
 from broker.links.posting import REPLY_QUEUE_GRACE_MS
 from broker.routing.addresses.policy import AddressPolicy
+from broker.security.identity import ADMIN
+from tests.support.access import RuledUsers
 from tests.support.broker import Broker, Client
 from tests.support.frames import Disposition, Transfer, attach_sender
 from tests.support.http import served, socket_to
@@ -175,6 +177,18 @@ async def test_a_reply_is_the_response() -> None:
     broker.advance(REPLY_QUEUE_GRACE_MS)
     assert responder.expect(Detach).error is not None
     assert list(broker.router.queues) == ["q"]
+
+
+@pytest.mark.attack("Z7")
+async def test_a_client_whose_login_has_ended_gets_no_reply() -> None:
+    users = RuledUsers({"": {ADMIN}})
+    broker = Broker(authenticator=users)
+    async with served(broker.store, broker=broker, jms=True) as url:
+        request, responder = await asked(broker, url, 10)
+        users.ended.add("")
+        reply(responder)
+        answer = await request
+    assert answer.problem() == (403, "not-permitted", "the login is no longer valid")
 
 
 async def test_a_reply_queue_ends_with_the_link_of_the_reply() -> None:

@@ -9,7 +9,7 @@ import pytest
 from broker.http import jms_receiving
 from broker.http.limits import JMS_LOCK_MS, JMS_RECEIPTS_PER_USER_MAX
 from broker.routing.addresses.policy import AddressPolicy
-from broker.security.identity import ADMIN
+from broker.security.identity import ADMIN, APPLICATION, MONITOR
 from tests.support.access import ADA, RuledUsers
 from tests.support.broker import Broker, Doorman
 from tests.support.frames import message
@@ -226,6 +226,28 @@ async def test_a_right_that_is_lost_while_a_request_waits() -> None:
         answer = await request
     assert answer.problem() == (403, "not-permitted", "the login is no longer valid")
     assert (broker.queue().contents(), broker.queue().state.acquired) == (1, 0)
+
+
+@pytest.mark.attack("Z7")
+@pytest.mark.requirement("OPS-08")
+@pytest.mark.parametrize("is_sent", [True, False], ids=["a message comes", "nothing comes"])
+async def test_a_role_that_is_taken_away_while_a_request_waits(
+    monkeypatch: pytest.MonkeyPatch, *, is_sent: bool
+) -> None:
+    assert jms_receiving.CHECK_S < 5
+    monkeypatch.setattr(jms_receiving, "CHECK_S", 60.0 if is_sent else 0.01)
+    users = RuledUsers({"": {APPLICATION}, ADA: {ADMIN}})
+    broker = Broker(authenticator=users)
+    async with served(broker.store, broker=broker, jms=True) as url:
+        request = asyncio.get_running_loop().create_task(post(f"{url}/jms/receive/queue/q?wait=60"))
+        await until(lambda: is_attached(broker))
+        users.roles[""] = frozenset({MONITOR})
+        if is_sent:
+            send(broker)
+        answer = await request
+    assert answer.problem()[:2] == (403, "not-permitted")
+    assert "receive queue:q" in answer.problem()[2]
+    assert (broker.queue().contents(), broker.queue().state.acquired) == (int(is_sent), 0)
 
 
 async def test_a_user_has_only_so_many_receipts(monkeypatch: pytest.MonkeyPatch) -> None:

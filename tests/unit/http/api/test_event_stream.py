@@ -13,7 +13,9 @@ import pytest
 
 from broker.http import open_streams, shared_reading
 from broker.http.api import event_stream
-from tests.support.access import ADA, OWNER, access_of
+from broker.security.access import AccessRules
+from broker.security.identity import MONITOR
+from tests.support.access import ADA, OWNER, access_of, rule
 from tests.support.api import PASSWORD, ApiClient, api_of, problem
 from tests.support.http import basic
 from tests.support.http import event_stream as opened
@@ -81,6 +83,38 @@ async def test_a_stream_ends_when_its_client_loses_the_right(tmp_path: Path) -> 
         api.broker.container.access = access_of()
         rest = await asyncio.wait_for(reader.readuntil(b"\r\n0\r\n\r\n"), 5)
     assert b"event: jobs" not in rest
+
+
+@pytest.mark.attack("Z7")
+@pytest.mark.parametrize("ends", [False, True], ids=["the role", "the login"])
+async def test_a_stream_ends_when_the_user_of_its_client_loses(
+    tmp_path: Path, *, ends: bool
+) -> None:
+    async with api_of(tmp_path) as api:
+        users = api.users
+        users.roles[ADA] = frozenset({MONITOR})
+        async with stream(api, "?topics=broker", ADA) as reader:
+            await reader.readuntil(b"event: broker")
+            if ends:
+                users.ended.add(ADA)
+            else:
+                users.roles[ADA] = frozenset()
+            await asyncio.wait_for(reader.readuntil(b"\r\n0\r\n\r\n"), 5)
+
+
+async def test_a_stream_goes_on_with_a_right_that_its_user_has_by_another_role(
+    tmp_path: Path,
+) -> None:
+    async with api_of(tmp_path) as api:
+        container = api.broker.container
+        api.users.roles[ADA] = frozenset({"old"})
+        container.access = AccessRules([rule("r", "view management:metrics", who="role:old")])
+        async with stream(api, "?topics=broker", ADA) as reader:
+            await reader.readuntil(b"event: broker")
+            api.users.roles[ADA] = frozenset({"new"})
+            container.access = AccessRules([rule("r", "view management:metrics", who="role:new")])
+            for _ in range(3):
+                await asyncio.wait_for(reader.readuntil(b"event: broker"), 5)
 
 
 async def test_a_snapshot_that_is_too_large_is_left_out(

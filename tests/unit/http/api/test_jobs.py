@@ -1,12 +1,15 @@
 """Actions on many messages: they come to an end, and tell what they have done."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from broker.http.api import jobs
+from broker.security.identity import ADMIN, MONITOR
 from tests.support.access import ADA
 from tests.support.api import ApiClient, api_of, problem
+from tests.support.jms_http import until
 
 pytestmark = pytest.mark.requirement("OPS-01")
 
@@ -114,6 +117,40 @@ async def test_an_action_ends_if_its_right_does(tmp_path: Path) -> None:
         body = {"action": "move", "to": "t", "from": Q, "all": True}
         answer = await api.ask("POST", "/message-actions", body, user=ADA)
         assert (answer.status, waiting(api)) == (403, 10)
+
+
+@pytest.mark.attack("Z7")
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize(
+    "asked", [{"all": True}, {"ids": [str(number * 10 + 4) for number in range(30)]}]
+)
+@pytest.mark.parametrize(
+    ("ends", "why"),
+    [
+        pytest.param(False, "not allowed to edit management:messages", id="a role is taken away"),
+        pytest.param(True, "the login is no longer valid", id="the user is removed"),
+    ],
+)
+async def test_an_action_ends_if_its_user_changes(
+    ends: bool, why: str, asked: dict[str, object], tmp_path: Path
+) -> None:
+    async with api_of(tmp_path) as api:
+        api.users.roles[ADA] = frozenset({ADMIN})
+        api.broker.fill("q", 30)
+        body = {"action": "delete", "from": Q, **asked}
+        beginning = asyncio.get_running_loop().create_task(
+            api.ask("POST", "/message-actions", body, user=ADA)
+        )
+        await until(lambda: waiting(api) < 30)
+        if ends:
+            api.users.ended.add(ADA)
+        else:
+            api.users.roles[ADA] = frozenset({MONITOR})
+        begun = await beginning
+        assert begun.status == 202, begun.body
+        job = await api.ended(begun)
+        assert waiting(api) > 0
+    assert (job["state"], why in str(job["reason"])) == ("failed", True), job["reason"]
 
 
 async def test_only_so_many_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

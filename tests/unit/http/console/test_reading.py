@@ -12,6 +12,7 @@ import pytest
 from broker.http import open_streams
 from broker.http.console.forms import Form
 from broker.http.console.reading import question_body
+from broker.security.identity import MONITOR
 from tests.support.access import ADA, OWNER, access_of
 from tests.support.api import ApiClient, api_of
 from tests.support.console import Browser
@@ -73,6 +74,22 @@ async def test_the_tiles_are_streamed_while_the_session_lasts(
             assert b'data: {"tiles": {"received":' in event
             assert b'"ready": "1"' in event
             api.broker.container.access = access_of()
+            await asyncio.wait_for(reader.readuntil(b"\r\n0\r\n\r\n"), 5)
+
+
+@pytest.mark.attack("Z7")
+async def test_the_stream_of_tiles_ends_when_the_user_loses_the_role(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_streams, "EVERY_S", 0.01)
+    async with api_of(tmp_path) as api:
+        api.users.roles[ADA] = frozenset({MONITOR})
+        browser = Browser(api)
+        await browser.log_in(ADA)
+        cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+        async with event_stream(f"{api.url}/console/live-events", {"cookie": cookie}) as reader:
+            await reader.readuntil(b"}}\n\n")
+            api.users.roles[ADA] = frozenset()
             await asyncio.wait_for(reader.readuntil(b"\r\n0\r\n\r\n"), 5)
 
 
