@@ -198,6 +198,11 @@ def _print_salvaged(target: Path, saved: Salvaged) -> None:
         typer.echo(f"{name}  saved {part.saved}{_lost(part)}")
     if saved.adopted:
         typer.echo(f"messages whose queues were lost are in {saved.adopted} queues `salvaged.…`")
+    if saved.dropped_ids:
+        typer.echo(
+            f"dropped {saved.dropped_ids} ids for duplicate detection, whose nodes were lost:"
+            " duplicates of those messages are not detected"
+        )
     if saved.damaged:
         typer.echo(f"{saved.damaged} of the messages are damaged: a broker will quarantine them")
     typer.echo(f"{'everything' if saved.is_whole() else 'what can be read'} is in {target}")

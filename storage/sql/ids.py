@@ -42,11 +42,13 @@ def statements_of(changes: IdChanges) -> list[tuple[ClauseElement, Sequence[tupl
 
 
 def load(connection: Connection, behind: int) -> list[StoredId]:
-    """Return the first ids with numbers above `behind`, without those of removed nodes."""
-    known = (NODE.c.kind == REMEMBERED_ID.c.kind) & (NODE.c.address == REMEMBERED_ID.c.address)
+    """Return the first ids with numbers above `behind`.
+
+    Ids without a node are among them: left out, they would never be deleted, and their numbers
+    would be given again.
+    """
     rows = connection.execute(
         select(REMEMBERED_ID)
-        .join(NODE, known)
         .where(REMEMBERED_ID.c.number > behind)
         .order_by(REMEMBERED_ID.c.number)
         .limit(PART)
@@ -61,3 +63,11 @@ def load(connection: Connection, behind: int) -> list[StoredId]:
         )
         for row in rows
     ]
+
+
+def drop_orphans(connection: Connection) -> int:
+    """Delete the ids of nodes that the store does not have; return how many were deleted."""
+    node = select(NODE.c.id).where(
+        NODE.c.kind == REMEMBERED_ID.c.kind, NODE.c.address == REMEMBERED_ID.c.address
+    )
+    return connection.execute(delete(REMEMBERED_ID).where(~node.exists())).rowcount

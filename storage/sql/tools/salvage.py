@@ -17,6 +17,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, func, insert, select, union, update
 
 from storage.api import StoreError
+from storage.sql import ids
 from storage.sql.contents import IN_USE, mark, set_mark
 from storage.sql.index import NUMBERS, NUMBERS_AT_ONCE
 from storage.sql.reading import every
@@ -56,12 +57,14 @@ class Part:
 
 @dataclass
 class Salvaged:
-    """The result of a salvage: `parts` by table, messages `damaged` in the new store, and the
-    number of queues `adopted`, which were created for messages without one."""
+    """The result of a salvage: `parts` by table, messages `damaged` in the new store, the number
+    of queues `adopted`, which were created for messages without one, and the number of remembered
+    ids that were dropped because their nodes were lost."""
 
     parts: dict[str, Part]
     damaged: int
     adopted: int
+    dropped_ids: int
 
     def is_whole(self) -> bool:
         """Return whether nothing was lost."""
@@ -183,8 +186,10 @@ def salvage(source: Path, target: Path, advance: Advance) -> Salvaged:
             bring_up_to_date(new)
             _drop_halves(new)
             adopted = _adopt(new) if _owners_are_lost(parts) else 0
+            dropped_ids = ids.drop_orphans(new)
             _see_to_marks(new)
-            return Salvaged(parts, check(new, lambda _: None).damaged, adopted)
+            damaged = check(new, lambda _: None).damaged
+            return Salvaged(parts, damaged, adopted=adopted, dropped_ids=dropped_ids)
 
 
 def _version(source: sqlite3.Connection) -> str:

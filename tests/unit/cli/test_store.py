@@ -68,6 +68,17 @@ async def test_one_that_cannot_be_read_is_salvaged(tmp_path: Path) -> None:
     whole = json.loads(run("salvage", tmp_path / "new.db", tmp_path / "2.db", "--json").stdout)
     assert whole["whole"] is True
     assert whole["parts"]["queue"]["saved"] == 1
+    assert whole["dropped_ids"] == 0
+
+
+async def test_ids_of_lost_nodes_that_a_salvage_drops_are_counted(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    await filled(database, 1)
+    change(database, "INSERT INTO remembered_id VALUES (1, 'queue', 'lost', x'00', 5)")
+    assert (
+        "dropped 1 ids for duplicate detection"
+        in run("salvage", database, tmp_path / "new.db").stdout
+    )
 
 
 async def test_what_a_broker_uses_is_refused_in_one_line(tmp_path: Path) -> None:

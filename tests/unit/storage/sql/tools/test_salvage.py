@@ -9,7 +9,7 @@ import pytest
 
 from storage.api import StoreError
 from storage.batch import Batch
-from storage.records import StoredMessage, StoredNode
+from storage.records import StoredId, StoredMessage, StoredNode
 from storage.sql.schema import HEAD
 from storage.sql.segments.segment import MESSAGES_MAX
 from storage.sql.sqlite.store import SqliteStore
@@ -159,6 +159,24 @@ async def test_what_is_staged_stays_so_though_nodes_were_lost(tmp_path: Path) ->
     assert rows(new, "SELECT number FROM stage") == [(1,)]
     ((address,),) = rows(new, "SELECT address FROM node")
     assert str(address).startswith("salvaged.")
+
+
+async def test_remembered_ids_of_lost_nodes_are_dropped(tmp_path: Path) -> None:
+    """Their numbers would be given again: the next id could then never be stored."""
+    database = tmp_path / "store.db"
+    store = SqliteStore(database)
+    await store.open()
+    batch = Batch()
+    for number, address in enumerate(("there", "lost", "lost"), 1):
+        batch.remember(
+            StoredId(number=number, kind="queue", address=address, digest=b"d" * 16, at_ms=5)
+        )
+    batch.add_node(StoredNode(address="there", kind="queue"))
+    await store.commit(batch)
+    await store.close()
+    result = saved(tmp_path)
+    assert (result.parts["remembered_id"].saved, result.dropped_ids) == (3, 2)
+    assert rows(tmp_path / "new.db", "SELECT number, address FROM remembered_id") == [(1, "there")]
 
 
 async def test_rows_that_fit_nowhere_are_counted(tmp_path: Path) -> None:
