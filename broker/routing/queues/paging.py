@@ -18,6 +18,7 @@ from broker.log_events import MESSAGES_UNREADABLE
 from broker.message import NEVER, NOWHERE, Message, Origin
 from broker.routing.credit.memory import ENTRY_BYTES
 from broker.routing.errors import LimitReached
+from broker.routing.queues import queue_limits
 from broker.routing.queues.pages import FAR, PAGE, SHIFT, PagedEntries, Pages
 from storage.batch import Batch
 from storage.records import StoredMessage
@@ -290,6 +291,8 @@ class Load:
         loaded = {int(stored.number): stored for stored in messages}
         for page in pages:
             self._take_in(page, loaded, backlog=backlog, batch=batch)
+        if queue.state.owes_room:
+            queue_limits.make_owed_room(queue, batch)
         paged = backlog.paged
         if paged is not None:
             paged.count()

@@ -11,11 +11,11 @@ from broker.routing.addresses.policy import BLOCK, DROP_OLDEST
 from broker.routing.credit.credit_pool import UNLIMITED, room_left
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.errors import NeverFits, QueueFull
-from broker.routing.queues.backlogs import Backlogs
 from broker.routing.queues.message_events import PURGED, depart
 from storage.batch import Batch
 
 if TYPE_CHECKING:
+    from broker.routing.queues.backlogs import Backlogs
     from broker.routing.queues.queue import Queue
 
 
@@ -114,7 +114,8 @@ def is_filled_by_stages(queue: Queue) -> bool:
 def make_room(queue: Queue, message: Message, batch: Batch) -> None:
     """Discard waiting messages until `message` fits, or none is left.
 
-    The first one of the lowest priority is discarded first; delivered messages stay.
+    The first one of the lowest priority is discarded first; delivered messages stay. If that one
+    has to be loaded, the queue owes the room until the load ends.
     """
     policy = queue.policy
     while queue.backlogs.waiting > 0 and not has_room(
@@ -124,12 +125,39 @@ def make_room(queue: Queue, message: Message, batch: Batch) -> None:
         size=queue.state.bytes,
         more=message.size,
     ):
-        entry = least(queue.backlogs)
-        if entry is None:
-            return  # the entry is being loaded: the next message makes room
-        depart(entry, PURGED, batch, reason="displaced")
-        queue.withdraw(entry, batch)
-        queue.context.stats.displaced += 1
+        if not _discard_least(queue, batch):
+            queue.state.owes_room = True
+            return
+
+
+def make_owed_room(queue: Queue, batch: Batch) -> None:
+    """Discard waiting messages until the limits are kept, or one is left, after a load.
+
+    The message that the room is owed for is among them: it stays if it is the only one.
+    """
+    policy = queue.policy
+    queue.state.owes_room = False
+    while queue.backlogs.waiting > 1 and not has_room(
+        max_messages=policy.max_messages,
+        max_bytes=policy.max_bytes,
+        messages=queue.contents() - 1,
+        size=queue.state.bytes,
+        more=0,
+    ):
+        if not _discard_least(queue, batch):
+            queue.state.owes_room = True
+            return
+
+
+def _discard_least(queue: Queue, batch: Batch) -> bool:
+    """Discard the first message of the lowest priority. False if it has to be loaded first."""
+    entry = least(queue.backlogs)
+    if entry is None:
+        return False
+    depart(entry, PURGED, batch, reason="displaced")
+    queue.withdraw(entry, batch)
+    queue.context.stats.displaced += 1
+    return True
 
 
 def is_over(queue: Queue, message: Message) -> bool:

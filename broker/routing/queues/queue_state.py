@@ -27,7 +27,8 @@ class QueueState:
 
     `backlogs` has the waiting entries, `schedule` those that are held back, if there are any.
     `acquired` counts those that consumers hold; `bytes` is the size of all. If the queue `attends`,
-    a consumer waits for entries that others hold, or a producer waits for room. `is_of_broker`: the
+    a consumer waits for entries that others hold, or a producer waits for room. If it `owes_room`,
+    it took a message while the one to be discarded for it had to be loaded. `is_of_broker`: the
     entries are responses of the broker, which are delivered even while it drains. `event_source`
     belongs to the event log: its name of the queue, empty until it needs one. `observer` hears of
     all events; another one may take its place, and passes them on to it.
@@ -46,6 +47,7 @@ class QueueState:
         self.acquired: i64 = 0
         self.bytes: i64 = 0
         self.attends = False
+        self.owes_room = False
         self.is_deleted = False
         self.is_of_broker = False
         self.event_source = ""

@@ -13,6 +13,7 @@ from broker.routing.selector import parse_selector
 from tests.support.notices import notice_texts
 from tests.support.parties import RecordingConsumer
 from tests.support.routing import Routing, bodies, encoded, new_message
+from tests.unit.links.test_recovery import restarted, taken
 
 WINDOW = 128
 CHUNK = 64
@@ -292,15 +293,61 @@ def test_a_queue_that_is_deleted_while_it_is_loaded_stays_deleted(routing: Routi
     assert routing.stored() == []
 
 
-def test_the_oldest_is_dropped_once_it_is_loaded() -> None:
-    routing = Routing(paging_window=WINDOW, policy=AddressPolicy(max_messages=5, full=DROP_OLDEST))
-    queue = put(routing, 5)
+RINGS = {
+    # name: max_messages, max_bytes, messages before, messages sent during the load, those left
+    "a ring of one": (1, 0, 1, 1, [1]),
+    "the last one sent stays": (1, 0, 1, 3, [3]),
+    "as many as were sent": (5, 0, 5, 2, [2, 3, 4, 5, 6]),
+    "by bytes": (0, len(text(0)) * 2, 2, 1, [1, 2]),
+    "within the limit": (5, 0, 3, 2, [0, 1, 2, 3, 4]),
+}
+
+
+@pytest.mark.parametrize(
+    ("max_messages", "max_bytes", "before", "during", "left"), RINGS.values(), ids=RINGS
+)
+def test_the_oldest_is_dropped_once_it_is_loaded(
+    max_messages: int, max_bytes: int, before: int, during: int, left: list[int]
+) -> None:
+    policy = AddressPolicy(max_messages=max_messages, max_bytes=max_bytes, full=DROP_OLDEST)
+    routing = Routing(paging_window=WINDOW, policy=policy)
+    queue = put(routing, before)
     routing.page_out()
-    queue.put(new_message(text(5), durable=True), routing.batch)
+    routing.shelf.is_slow = True
+    consumer = routing.consumer(queue, 0)
+    for number in range(before, before + during):
+        queue.put(new_message(text(number), durable=True), routing.batch)
+    routing.give(queue, consumer, 10)
+    while routing.shelf.loads:
+        routing.shelf.bring()
+        routing.pump()
+    assert bodies(consumer.entries) == texts(*left)
+    assert routing.stats.displaced == before + during - len(left)
+    assert len(routing.stored()) == len(left)
+
+
+def test_a_long_ring_is_shortened_by_load_after_load() -> None:
+    """Its limit is lower than before: all pages are loaded and discarded, portion by portion."""
+    before = Routing()
+    put(before, 1000)
+    policy = AddressPolicy(max_messages=2, full=DROP_OLDEST)
+    routing = restarted(before, policy=policy)
+    queue = routing.queue()
+    queue.put(new_message(text(1000), durable=True), routing.batch)
     routing.pump()
-    queue.put(new_message(text(6), durable=True), routing.batch)
-    assert queue.backlogs.waiting == 5
-    assert bodies(routing.consumer(queue, 10).entries) == texts(2, 3, 4, 5, 6)
+    assert queue.backlogs.waiting == 2
+    assert taken(routing, queue) == texts(999, 1000)
+
+
+def test_moved_messages_beyond_the_limit_survive_a_load() -> None:
+    """Moves exceed limits: what a consumer loads is not discarded for them."""
+    policy = AddressPolicy(max_messages=2, full=DROP_OLDEST)
+    routing = Routing(paging_window=WINDOW, policy=policy)
+    queue = routing.queue()
+    for number in range(4):
+        queue.add(new_message(text(number), durable=True), routing.batch)
+    routing.page_out()
+    assert bodies(routing.consumer(queue, 10).entries) == texts(0, 1, 2, 3)
 
 
 def test_groups_keep_their_consumer_while_their_messages_are_not_in_memory(
