@@ -66,7 +66,8 @@ class StagedTransaction(Node):
     `given` is the address as the sender wrote it: a topic's name may be followed by a key.
     `numbers` are those of the messages in the store, in order of arrival, and `sizes` their bytes.
     Or else `kept` has all messages, which the store does not have.
-    `begun_ms` and `latest_ms` are when the first and the last of them arrived, on the wall clock.
+    `begun_ms` and `latest_ms` are when the first and the last of them arrived, on the wall clock;
+    `latest_ms` is not stored: after a start it is the time of the start.
     It is `sealed` from the beginning of its commit on, and `is_over` once it is committed or
     dropped.
     """

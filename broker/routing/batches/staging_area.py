@@ -397,6 +397,8 @@ class StagingArea(TimerCallback):
             origin=Origin(stored.publisher, key),
             begun_ms=stored.begun_ms,
         )
+        # no store has the time of the last message, so the retention time begins anew
+        stage.latest_ms = self.router.clock.wall_ms()
         self._add(sink, stage)
 
     def _target(self, address: Address) -> Node | None:
