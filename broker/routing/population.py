@@ -28,6 +28,9 @@ LOOK_EVERY_MS: Final[i64] = 1000
 LOOKED_AT_ONCE: Final[i64] = 1000
 """Maximum nodes checked at a time: 50,000 nodes take 50 s, and no check delays other work."""
 
+IDS_AT_ONCE: Final[i64] = 10_000
+"""Maximum remembered ids, of all nodes, that one check forgets because they are too old: 10 ms."""
+
 NAMED_IN_NOTICE: Final = 5
 """Maximum nodes deleted by one check that the log names."""
 
@@ -168,8 +171,12 @@ class Population(TimerCallback):
         self.is_due = True
 
     def collect(self, batch: Batch) -> None:
-        """Check the next LOOKED_AT_ONCE candidates; delete those unused for long enough."""
+        """Check the next LOOKED_AT_ONCE candidates; delete those unused for long enough.
+
+        Their remembered ids that are too old are forgotten first: no message comes to do so.
+        """
         self.is_due = False
+        ids_left = IDS_AT_ONCE
         now_ms = self._router.clock.now_ms()
         deleted: list[str] = []
         for _ in range(min(LOOKED_AT_ONCE, i64(len(self._candidates)))):
@@ -177,6 +184,8 @@ class Population(TimerCallback):
             node = candidate.node
             if node not in self.auto_created:
                 continue
+            if node.duplicates is not None:
+                ids_left -= node.duplicates.forget_aged(batch, ids_left)
             if candidate.look(now_ms) and not self._router.leases.has_any_on(node):
                 self._router.delete(node, batch)
                 deleted.append(f"{node.kind} {node.address}")

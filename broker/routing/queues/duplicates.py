@@ -196,14 +196,23 @@ class DuplicateWindow:
         Forget ids that are too old first.
         """
         if self._age_ms > 0:
-            oldest = self._shared.clock.wall_ms() - self._age_ms
-            while self.size() > 0 and self._times[self._head] <= oldest:
-                self.forget_oldest(batch)
+            self.forget_aged(batch, IDS_MAX)
         if digest not in self._known:
             return False
         self.repeats += 1
         self._shared.stats.duplicates += 1
         return True
+
+    def forget_aged(self, batch: Batch, at_most: i64) -> i64:
+        """Forget up to `at_most` ids that are too old; return how many were forgotten."""
+        if self._age_ms <= 0:
+            return 0
+        oldest = self._shared.clock.wall_ms() - self._age_ms
+        forgotten: i64 = 0
+        while forgotten < at_most and self.size() > 0 and self._times[self._head] <= oldest:
+            self.forget_oldest(batch)
+            forgotten += 1
+        return forgotten
 
     def _remember(self, digest: bytes, message: Message, batch: Batch) -> None:
         node = self._node
@@ -224,9 +233,15 @@ class DuplicateWindow:
         self._add(digest, number, batch)
 
     def bring_back(self, stored: StoredId, batch: Batch) -> None:
-        """Remember an id from the store, at a start; call in the order of the ids' numbers."""
+        """Remember an id from the store, at a start, or forget it if it is too old.
+
+        Call in the order of the ids' numbers.
+        """
         self._latest_ms = max(self._latest_ms, stored.at_ms)
-        self._add(stored.digest, stored.number, batch)
+        if 0 < self._age_ms <= self._shared.clock.wall_ms() - self._latest_ms:
+            batch.forget(stored.number)
+        else:
+            self._add(stored.digest, stored.number, batch)
 
     def _add(self, digest: bytes, number: i64, batch: Batch) -> None:
         self._shared.come(self, batch)

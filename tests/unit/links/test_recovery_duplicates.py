@@ -38,6 +38,18 @@ def test_the_window_goes_on_where_it_was() -> None:
     assert [int(each.number) for each in asyncio.run(new.store.ids(0))] == [2, 3, 4]
 
 
+def test_ids_that_are_too_old_are_forgotten_at_the_start() -> None:
+    old = detecting(3, 1000)
+    send(old, "a", durable=True)
+    old.clock.advance(600)
+    send(old, "b", durable=True)
+    old.clock.advance(400)
+    new = restarted(old, policy=AddressPolicy(duplicate_window=3, duplicate_window_ms=1000))
+    assert window_of(new.queue()).size() == 1
+    new.commit()
+    assert [int(each.number) for each in asyncio.run(new.store.ids(0))] == [2]
+
+
 def test_a_window_that_is_smaller_now_forgets_the_oldest() -> None:
     old = detecting(3)
     send(old, "a", "b", "c", durable=True)

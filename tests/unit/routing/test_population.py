@@ -11,12 +11,14 @@ from broker.restore import restore
 from broker.routing import population
 from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.errors import LimitReached
+from broker.routing.population import IDS_AT_ONCE
 from broker.routing.queues.node import Node
 from broker.routing.queues.queue import Queue
 from broker.routing.topics.topic import Topic
 from tests.support.notices import notice_texts
 from tests.support.parties import RecordingConsumer, RecordingProducer
 from tests.support.routing import Routing, encoded, new_message
+from tests.unit.routing.queues.test_duplicates import send, window_of
 
 AFTER_MS = 60_000
 DELETING = AddressPolicy(auto_delete_after_ms=AFTER_MS)
@@ -223,6 +225,27 @@ def test_remembered_ids_keep_a_node() -> None:
     queue.duplicates.clear(routing.batch)
     wait(routing, 2 * AFTER_MS)
     assert not routing.router.queues
+
+
+def test_ids_that_are_too_old_keep_no_node() -> None:
+    """No message comes that would make the node forget them: a check does, some at a time."""
+    policy = AddressPolicy(
+        auto_delete_after_ms=AFTER_MS, duplicate_window=20_000, duplicate_window_ms=AFTER_MS
+    )
+    routing = Routing(policy=policy)
+    topic = made(routing, "t", "topic")
+    send(routing, *range(IDS_AT_ONCE + 1), node=topic, durable=True)
+    routing.commit()
+    wait(routing, AFTER_MS - 1000)
+    assert window_of(topic).size() == IDS_AT_ONCE + 1
+    wait(routing, 1000)
+    assert window_of(topic).size() == 1
+    wait(routing, AFTER_MS)
+    assert list(routing.router.topics) == ["t"]
+    wait(routing, 2000)
+    assert not routing.router.topics
+    routing.commit()
+    assert asyncio.run(routing.store.ids(0)) == []
 
 
 def with_id() -> bytes:
