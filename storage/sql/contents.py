@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.sql import chunks, delivered, reading
 from storage.sql.index import NUMBERS, QUEUES, TIDY, Index
-from storage.sql.leases import FENCING_TOKENS
+from storage.sql.leases import FENCING_TOKENS, highest_token
 from storage.sql.quarantine import forget_gone
 from storage.sql.rows import subscription_of
 from storage.sql.segments.packing import Sifting
@@ -45,7 +45,7 @@ def load(connection: Connection, texts: Texts) -> Index:
     queues = max(mark(connection, QUEUES), highest)  # no mark: older brokers wrote none
     index.speak_for(numbers=mark(connection, NUMBERS), queues=queues)
     marks = ((NUMBERS, index.numbers_up_to), (QUEUES, queues))
-    for name, value in (*marks, (FENCING_TOKENS, mark(connection, FENCING_TOKENS))):
+    for name, value in (*marks, (FENCING_TOKENS, highest_token(connection))):
         set_mark(connection, name, value)
     return index
 

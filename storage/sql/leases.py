@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, delete, insert, select
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select
 from sqlalchemy.sql.expression import ClauseElement
 
 from storage.leases import (
@@ -189,10 +189,18 @@ def load(connection: Connection) -> StoredLeases:
             damaged.append(row.lease)
         else:
             batches.append(lease_batch)
-    given = (
-        connection.execute(select(MARK.c.value).where(MARK.c.name == FENCING_TOKENS)).scalar() or 0
-    )
+    given = highest_token(connection)
     return StoredLeases(leases, batches, fencing_token=given, damaged=damaged)
+
+
+def highest_token(connection: Connection) -> int:
+    """Return the highest fencing token that was given, as far as the store knows.
+
+    The mark has it; if a salvage has lost the mark, the leases that have not ended have theirs.
+    """
+    marked = connection.execute(select(MARK.c.value).where(MARK.c.name == FENCING_TOKENS)).scalar()
+    leased = connection.execute(select(func.max(LEASE.c.generation))).scalar()
+    return max(marked or 0, leased or 0)
 
 
 def _terminus_of(row: Row[Any]) -> StoredTerminus:

@@ -20,12 +20,13 @@ from storage.api import StoreError
 from storage.sql import ids
 from storage.sql.contents import IN_USE, mark, set_mark
 from storage.sql.index import NUMBERS, NUMBERS_AT_ONCE
+from storage.sql.leases import FENCING_TOKENS, highest_token
 from storage.sql.reading import every
 from storage.sql.schema import HEAD, bring_up_to_date
 from storage.sql.segments.packing import queues_of
 from storage.sql.sqlite.sqlite import DRIVER_ERRORS, reason_of
 from storage.sql.statements import Texts
-from storage.sql.tables import BODY, METADATA, NODE, QUEUE, SEGMENT, SUBSCRIPTION
+from storage.sql.tables import BODY, MARK, METADATA, NODE, QUEUE, SEGMENT, SUBSCRIPTION
 from storage.sql.tools.check import check
 from storage.sql.tools.offline import present, reading, writing
 from storage.stages import STAGED
@@ -38,6 +39,10 @@ FAILURES_MAX: Final = 20_000
 
 FAR: Final = 2**24
 """Last rowid that is searched if neither the table's end nor the mark `numbers` can be read."""
+
+TOKENS_SPARED: Final = 1_000_000
+"""Fencing tokens that are left out if the last one given is lost: leases that have ended may have
+had higher ones than those that are there."""
 
 FORMER: Final = ("message",)
 """Tables of older schemas that today's schema does not have."""
@@ -300,7 +305,10 @@ def _queues_of_messages(new: Connection) -> set[int]:
 
 
 def _see_to_marks(new: Connection) -> None:
-    """Set marks so that no number is given again, and every message may have been delivered."""
+    """Set marks so that no number or fencing token is given again, and every message may have
+    been delivered."""
     highest = new.execute(select(func.max(SEGMENT.c.number))).scalar() or 0
     set_mark(new, NUMBERS, max(mark(new, NUMBERS), highest + NUMBERS_AT_ONCE))
     set_mark(new, IN_USE, 1)
+    if new.execute(select(MARK).where(MARK.c.name == FENCING_TOKENS)).first() is None:
+        set_mark(new, FENCING_TOKENS, highest_token(new) + TOKENS_SPARED)

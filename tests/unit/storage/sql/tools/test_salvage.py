@@ -13,8 +13,9 @@ from storage.records import StoredId, StoredMessage, StoredNode
 from storage.sql.schema import HEAD
 from storage.sql.segments.segment import MESSAGES_MAX
 from storage.sql.sqlite.store import SqliteStore
-from storage.sql.tools.salvage import Salvaged, salvage
+from storage.sql.tools.salvage import TOKENS_SPARED, Salvaged, salvage
 from storage.stages import STAGED
+from tests.contract.test_leases import lease
 from tests.contract.test_stages import stage
 from tests.contract.test_store import stored
 from tests.support.stored import stored_messages
@@ -177,6 +178,36 @@ async def test_remembered_ids_of_lost_nodes_are_dropped(tmp_path: Path) -> None:
     result = saved(tmp_path)
     assert (result.parts["remembered_id"].saved, result.dropped_ids) == (3, 2)
     assert rows(tmp_path / "new.db", "SELECT number, address FROM remembered_id") == [(1, "there")]
+
+
+@pytest.mark.parametrize(
+    ("lost", "token"),
+    [
+        pytest.param("", 9, id="the mark is there"),
+        pytest.param("DELETE FROM mark", 5 + TOKENS_SPARED, id="the mark is lost"),
+        pytest.param("DELETE FROM mark; DELETE FROM lease", TOKENS_SPARED, id="leases, too"),
+    ],
+)
+@pytest.mark.requirement("PIP-10")
+async def test_fencing_tokens_are_not_given_again(tmp_path: Path, lost: str, token: int) -> None:
+    """Token 9 was given to a lease that has ended."""
+    database = tmp_path / "store.db"
+    store = SqliteStore(database)
+    await store.open()
+    for name, given in (("a", 5), ("gone", 9)):
+        batch = Batch()
+        batch.lease_changes().keep(lease(name, fencing_token=given))
+        await store.commit(batch)
+    batch = Batch()
+    batch.lease_changes().end("gone")
+    await store.commit(batch)
+    await store.close()
+    change(database, *filter(None, lost.split(";")))
+    saved(tmp_path)
+    new = SqliteStore(tmp_path / "new.db")
+    await new.open()
+    assert (await new.leases()).fencing_token == token
+    await new.close()
 
 
 async def test_rows_that_fit_nowhere_are_counted(tmp_path: Path) -> None:
