@@ -135,6 +135,9 @@ class DuplicateWindow:
 
     The id of a message is stored if the message is: a message that is lost in a crash may be
     sent again. `repeats` counts the duplicates that were discarded.
+
+    Ids age by the steady clock, as the wall clock may be set. The store has times of the wall
+    clock, since only these mean the same after a restart.
     """
 
     def __init__(self, node: Node, shared: Duplicates) -> None:
@@ -148,7 +151,8 @@ class DuplicateWindow:
         self._numbers: Final[array[int]] = array("q")
         self._times: Final[array[int]] = array("q")
         self._head: i64 = 0
-        self._latest_ms: i64 = 0
+        # of an id that is just too old, and so the least time that one from the store is given
+        self._latest_ms: i64 = shared.clock.now_ms() - self._age_ms
 
     def size(self) -> i64:
         """Return the number of remembered ids."""
@@ -207,7 +211,7 @@ class DuplicateWindow:
         """Forget up to `at_most` ids that are too old; return how many were forgotten."""
         if self._age_ms <= 0:
             return 0
-        oldest = self._shared.clock.wall_ms() - self._age_ms
+        oldest = self._shared.clock.now_ms() - self._age_ms
         forgotten: i64 = 0
         while forgotten < at_most and self.size() > 0 and self._times[self._head] <= oldest:
             self.forget_oldest(batch)
@@ -217,8 +221,7 @@ class DuplicateWindow:
     def _remember(self, digest: bytes, message: Message, batch: Batch) -> None:
         node = self._node
         number = NOT_STORED
-        # times must not descend, even if the wall clock is put back
-        self._latest_ms = max(self._latest_ms, self._shared.clock.wall_ms())
+        self._latest_ms = self._shared.clock.now_ms()
         if self._stores(message):
             number = self._shared.next_number()
             batch.remember(
@@ -227,7 +230,7 @@ class DuplicateWindow:
                     kind=node.kind,
                     address=node.address,
                     digest=digest,
-                    at_ms=self._latest_ms,
+                    at_ms=self._shared.clock.wall_ms(),
                 )
             )
         self._add(digest, number, batch)
@@ -235,10 +238,14 @@ class DuplicateWindow:
     def bring_back(self, stored: StoredId, batch: Batch) -> None:
         """Remember an id from the store, at a start, or forget it if it is too old.
 
-        Call in the order of the ids' numbers.
+        Call in the order of the ids' numbers. An id is as old as the one before it at most, so
+        times of a wall clock that was set make no gap; one of the future is new.
         """
-        self._latest_ms = max(self._latest_ms, stored.at_ms)
-        if 0 < self._age_ms <= self._shared.clock.wall_ms() - self._latest_ms:
+        clock = self._shared.clock
+        now_ms = clock.now_ms()
+        age_ms = max(i64(0), clock.wall_ms() - stored.at_ms)
+        self._latest_ms = max(self._latest_ms, now_ms - age_ms)
+        if 0 < self._age_ms <= now_ms - self._latest_ms:
             batch.forget(stored.number)
         else:
             self._add(stored.digest, stored.number, batch)

@@ -50,6 +50,33 @@ def test_ids_that_are_too_old_are_forgotten_at_the_start() -> None:
     assert [int(each.number) for each in asyncio.run(new.store.ids(0))] == [2]
 
 
+RIGHT_AGAIN = [
+    # ms by which the wall clock was set for "b", ms from then to the restart, and from the restart
+    # until "b" is forgotten
+    pytest.param(10**10, 400, 1000, id="ahead"),
+    pytest.param(-700, 400, 600, id="back"),
+]
+
+
+@pytest.mark.parametrize(("set_by_ms", "age_ms", "left_ms"), RIGHT_AGAIN)
+def test_a_wall_clock_that_was_wrong_before_a_restart(
+    set_by_ms: int, age_ms: int, left_ms: int
+) -> None:
+    old = detecting(3, 1000)
+    send(old, "a", durable=True)
+    old.clock.set_wall(set_by_ms)
+    send(old, "b", durable=True)
+    old.clock.set_wall(-set_by_ms)
+    old.clock.advance(age_ms)
+    new = restarted(old, policy=AddressPolicy(duplicate_window=3, duplicate_window_ms=1000))
+    new.clock.advance(left_ms - 1)
+    send(new, "b", durable=True)
+    assert new.stats.duplicates == 1
+    new.clock.advance(1)
+    send(new, "a", "b", durable=True)
+    assert held(new) == [b"a", b"b", b"a", b"b"]
+
+
 def test_a_window_that_is_smaller_now_forgets_the_oldest() -> None:
     old = detecting(3)
     send(old, "a", "b", "c", durable=True)
