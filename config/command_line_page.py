@@ -34,6 +34,9 @@ If the settings that `JMS_BROKER_CONFIG` names have [shards](../operations/shard
 `--shard NAME` takes the place of `--url`.
 With `--json` a command prints one object a line. Without it, a list is a table on a terminal, and
 lines with tabs and a header in a pipe.
+A table shows `�` for a character that a terminal may obey, and JSON escapes it (`\\u009b`).
+`receive` and `browse` write bodies byte for byte into a pipe or a file; on a terminal they replace
+these characters, except line feeds and tabs.
 
 The exit status is 0 if the command did what it says, 1 if it failed, 2 for a wrong usage, 3 if
 there is no such thing, 4 if the user may not do it, or may not log in, and 5 if the broker is not

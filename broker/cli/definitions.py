@@ -17,7 +17,7 @@ import typer
 from broker.cli.commands import Commands
 from broker.cli.ending import EXIT_FAILURE, EXIT_STATUSES, EXIT_USAGE, fail
 from broker.cli.managing import BrokerAt, Json, at_broker
-from broker.cli.printing import print_records
+from broker.cli.printing import escaped, print_records
 
 if TYPE_CHECKING:
     from broker.cli.requests import Record, Requests
@@ -78,7 +78,7 @@ def export_definitions(
     """
     with at.opened() as broker:
         document = _exported(broker, secrets=secrets)
-    text = json_format.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    text = escaped(json_format.dumps(document, indent=2, ensure_ascii=False)) + "\n"
     if file is None:
         sys.stdout.write(text)
         return

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from broker.cli.plain_values import plain
+from broker.cli.printing import json_of, replaced
 
 if TYPE_CHECKING:
     from proton import Message
@@ -45,8 +44,8 @@ def as_json(message: Message) -> str:
         facts["group_sequence"] = message.group_sequence
     facts["annotations"] = message.annotations
     facts["properties"] = message.properties
-    written = {name: plain(value) for name, value in facts.items() if value not in (None, {})}
-    return json.dumps(written | {"body": plain(message.body)}, ensure_ascii=False)
+    written = {name: value for name, value in facts.items() if value not in (None, {})}
+    return json_of(written | {"body": message.body})
 
 
 def body_as_text(message: Message) -> bytes:
@@ -58,4 +57,10 @@ def body_as_text(message: Message) -> bytes:
         return bytes(body)
     if isinstance(body, str):
         return body.encode()
-    return json.dumps(plain(body), ensure_ascii=False).encode()
+    return json_of(body).encode()
+
+
+def body_on_terminal(message: Message) -> bytes:
+    """Return the body for a terminal: line feeds and tabs stay, other controls are replaced."""
+    text = body_as_text(message).decode(errors="replace")
+    return replaced(text.replace("\r\n", "\n"), kept="\n\t").encode()

@@ -191,14 +191,12 @@ def _print_all(messages: Iterable[Message], *, as_json: bool, expected: int | No
     from broker.cli import message_text
 
     printed = 0
+    on_terminal = sys.stdout.isatty()
+    body_of = message_text.body_on_terminal if on_terminal else message_text.body_as_text
     # A bar among the messages would spoil both, so show it only if stdout is no terminal.
-    with _progress("received", expected, wanted=not sys.stdout.isatty()) as progress:
+    with _progress("received", expected, wanted=not on_terminal) as progress:
         for message in messages:
-            line = (
-                message_text.as_json(message).encode()
-                if as_json
-                else message_text.body_as_text(message)
-            )
+            line = message_text.as_json(message).encode() if as_json else body_of(message)
             sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
             printed += 1

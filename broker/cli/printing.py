@@ -74,16 +74,38 @@ def shown(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, list | dict):
         return json_of(value)
+    return replaced(str(value))
+
+
+def replaced(text: str, kept: str = "") -> str:
+    """Return `text` with a replacement for each character that a terminal may obey.
+
+    These are the control characters and those that change the direction of text. `kept` stay.
+    """
+    if text.isprintable():
+        return text
     return "".join(
-        each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(value)
+        each if each.isprintable() or each in kept else "\N{REPLACEMENT CHARACTER}" for each in text
     )
 
 
 def json_of(value: object) -> str:
-    """Return `value` as one line of JSON."""
+    """Return `value` as one line of JSON that does nothing to a terminal."""
     from broker.cli.plain_values import plain
 
-    return json.dumps(plain(value), ensure_ascii=False)
+    return escaped(json.dumps(plain(value), ensure_ascii=False))
+
+
+def escaped(document: str) -> str:
+    """Return a JSON document with \\uXXXX in place of each character that is not printable.
+
+    Its value stays the same. The line feeds of an indented document stay: none is in a string.
+    """
+    if document.isprintable():
+        return document
+    return "".join(
+        each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in document
+    )
 
 
 @contextmanager
