@@ -35,6 +35,29 @@ Events that an operator needs are in the broker's own log.
 CONNECTION: Final = "connection"
 """Key of the request's HttpConnection in the state of its ASGI scope."""
 
+LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
+
+TWO_LENGTHS: Final = "a request has Content-Length or Transfer-Encoding, not both"
+
+
+@final
+class RequestParser(h11.Connection):
+    """h11's parser; it also refuses a request with two lengths, as RFC 9112 (6.3) allows.
+
+    A proxy may have taken the other length, so that it is of another opinion on where the next
+    request begins (request smuggling).
+    """
+
+    has_two_lengths = False
+
+    def next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self.has_two_lengths = {name for name, _ in event.headers} >= LENGTHS
+            if self.has_two_lengths:
+                raise h11.RemoteProtocolError(TWO_LENGTHS)
+        return event
+
 
 @final
 class HttpConnection(H11Protocol):
@@ -51,6 +74,9 @@ class HttpConnection(H11Protocol):
     ) -> None:
         """`crowded` gets the source for which a connection was dropped or not admitted."""
         super().__init__(config, server_state, {**app_state, CONNECTION: self}, _loop)
+        head_bytes_max = config.h11_max_incomplete_event_size
+        assert head_bytes_max is not None  # `server.py` sets it
+        self.conn: RequestParser = RequestParser(h11.SERVER, head_bytes_max)
         self.logger = SILENT
         self.access_log = False
         self._patience: asyncio.TimerHandle | None = None
@@ -131,6 +157,8 @@ class HttpConnection(H11Protocol):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - as uvicorn calls it
         limit = self.config.h11_max_incomplete_event_size
         told = f"no HTTP request; the head of one has at most {limit} bytes"
+        if self.conn.has_two_lengths:
+            told = TWO_LENGTHS
         headers = [("content-type", "application/json"), ("connection", "close")]
         body = json.dumps({"error": told}).encode()
         for event in (

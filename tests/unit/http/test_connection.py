@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 from urllib.parse import urlsplit
 
 import pytest
@@ -40,6 +41,31 @@ async def test_the_head_of_a_request_is_short(head: bytes, status: bytes) -> Non
         if status == b"400":
             lines = (await asyncio.wait_for(reader.readuntil(b"}"), 5)).splitlines()
             assert "has at most 1024 bytes" in json.loads(lines[-1])["error"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        pytest.param("Content-Length: 4\r\nTransfer-Encoding: chunked", 400, id="both"),
+        pytest.param("transfer-encoding: Chunked\r\ncontent-length: 4", 400, id="the other order"),
+        pytest.param("Content-Length: 15", 405, id="a length"),
+        pytest.param("Transfer-Encoding: chunked", 405, id="chunks"),
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False], ids=["the first", "a later one"])
+async def test_a_request_with_two_lengths_ends_the_connection(
+    headers: str, status: int, is_first: bool
+) -> None:
+    """What follows it is not taken for a request (RFC 9112, 6.3)."""
+    body = b"5\r\nhello\r\n0\r\n\r\n"
+    post = f"POST /livez HTTP/1.1\r\nHost: here\r\n{headers}\r\n\r\n".encode() + body
+    last = HEAD + b"Connection: close\r\n\r\n"
+    async with served(MemoryStore()) as url, socket_to(url) as (reader, writer):
+        writer.write((b"" if is_first else HEAD + b"\r\n") + post + last)
+        answers = (await asyncio.wait_for(reader.read(), 5)).decode()
+    found = [int(each) for each in re.findall(r"HTTP/1\.1 (\d+)", answers)]
+    assert found == [*([] if is_first else [200]), status, *([] if status == 400 else [200])]
+    assert (connection.TWO_LENGTHS in answers) == (status == 400)
 
 
 @pytest.mark.requirement("PIP-20")
