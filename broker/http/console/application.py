@@ -17,7 +17,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from broker.http.api.endpoint import Endpoint
 from broker.http.application import STATUS
 from broker.http.console.changes import SEE_OTHER, Changes, to
-from broker.http.console.entry import ConsoleEntry, Guest, LoginNeeded, key_of, set_cookie
+from broker.http.console.entry import (
+    REASONS,
+    ConsoleEntry,
+    Guest,
+    LoginNeeded,
+    key_of,
+    set_cookie,
+)
 from broker.http.console.forms import Form, read_form
 from broker.http.console.reader import EndpointReader
 from broker.http.console.reading import ReadingPages
@@ -173,7 +180,7 @@ class Console:
             None,
             status=status,
             title="Log in",
-            problem=problem or form.text("why"),
+            problem=problem or REASONS.get(form.text("why"), ""),
             following=_own_page(form.text("next")),
         )
 
@@ -195,7 +202,7 @@ class Console:
     async def _to_login(self, request: Request, error: Exception) -> Response:
         """Lead a client that has to log in to the login, and from there back."""
         if request.method != "GET":
-            return self._login_page(request, Form([]), str(error), status=401)
+            return self._login_page(request, Form([("why", str(error))]), "", status=401)
         page = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         query = urlencode([("next", page), ("why", str(error))])
         response = RedirectResponse(f"{LOGIN}?{query}", status_code=SEE_OTHER)

@@ -41,8 +41,15 @@ class Guest:
     key: str = ""
 
 
+REASONS: Final = {"ended": "The login is no longer valid."}
+"""Why a client has to log in, by the code in the URL of the login page.
+
+The page shows no text of its URL: a link could have anything there, above the field of a password.
+"""
+
+
 class LoginNeeded(Exception):  # noqa: N818 - named like the errors of routing
-    """A request whose client has to log in. The message says why, if there is a reason."""
+    """A request whose client has to log in. The message is a code of REASONS, or empty."""
 
 
 @final
@@ -64,7 +71,7 @@ class ConsoleEntry:
             visitor = self._site.access.again(session.identity, entrance)
             if visitor is None:
                 self.sessions.end(key_of(request))
-                raise LoginNeeded("The login is no longer valid.")
+                raise LoginNeeded("ended")
             return Guest(visitor=visitor, session=session)
         # a client that needs no login is asked anew each time, as it may need one by now
         visitor = await self._without_login(request, entrance)

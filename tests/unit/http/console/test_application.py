@@ -140,8 +140,8 @@ async def test_without_a_login_only_names_of_this_machine_are_taken(tmp_path: Pa
 
 async def test_a_session_ends_with_its_user_and_by_a_logout(tmp_path: Path) -> None:
     async with api_of(tmp_path) as api:
-        browser, other = Browser(api), Browser(api)
-        for each in (browser, other):
+        browser, other, third = Browser(api), Browser(api), Browser(api)
+        for each in (browser, other, third):
             await each.log_in(OWNER)
         assert (await browser.post("/logout", {})).status == 303
         assert not browser.cookies
@@ -149,7 +149,21 @@ async def test_a_session_ends_with_its_user_and_by_a_logout(tmp_path: Path) -> N
         users = api.broker.container.authenticator
         assert isinstance(users, RuledUsers)
         users.ended.add(OWNER)
-        assert (await other.get("/queues")).headers["location"].endswith("no+longer+valid.")
+        login = (await other.get("/queues")).headers["location"]
+        assert login == "/console/login?next=%2Fconsole%2Fqueues&why=ended"
+        assert entry.REASONS["ended"] in await other.page(login.removeprefix("/console"))
+        refused = await third.post("/queues", {"name": "made"})
+        assert refused.status == 401
+        assert entry.REASONS["ended"] in refused.body.decode()
+
+
+@pytest.mark.parametrize("why", ["", "unknown", "ENDED", "Call 555-0100 for help", HOSTILE])
+async def test_a_link_puts_no_text_on_the_login_page(why: str, tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        browser = Browser(api)
+        shown = await browser.page(f"/login?why={quote(why)}")
+        assert shown == await browser.page("/login")
+        assert 'class="problem"' not in shown
 
 
 @pytest.mark.attack("S7")
