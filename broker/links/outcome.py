@@ -20,8 +20,8 @@ from broker.routing.entries.redelivery import Disposal
 from storage.batch import Batch
 
 
-def disposal(state: DeliveryState) -> Disposal:
-    """Return the disposal for a consumer's delivery state; raise LinkFault if it is not final."""
+def disposal(state: Outcome | Declared | TransactionalState) -> Disposal:
+    """Return the disposal for an outcome; raise LinkFault for a state that is none."""
     match state:
         case Accepted():
             return Disposal.REMOVE
@@ -31,9 +31,6 @@ def disposal(state: DeliveryState) -> Disposal:
             return Disposal.DEAD_LETTER
         case Modified():
             return _disposal_of_modified(state)
-        case Received():
-            # no outcome: settling so means the default-outcome, which cannot be `received` (3.5.3)
-            return Disposal.RELEASE
         case Declared() | TransactionalState():
             # outcomes within a transaction have been handled before (`retirement.py`)
             raise LinkFault(NOT_ALLOWED, "a delivery state that is no outcome")
@@ -77,7 +74,7 @@ def dispose(
     return fault
 
 
-def abandonment(default_outcome: DeliveryState | None) -> Disposal:
+def abandonment(default_outcome: Outcome | None) -> Disposal:
     """Return the disposal of a delivery that ended without an outcome (RCV-08).
 
     It is settled so, or ended with its link. The source's default-outcome decides, `released` if

@@ -55,12 +55,9 @@ ANNOTATED = Modified(message_annotations=b"\xc1\x0a\x02\xa3\x06x-opt1\x41")
         pytest.param(FAILED, Disposal.FAIL, id="failed"),
         pytest.param(NOT_HERE, Disposal.ELSEWHERE, id="undeliverable here"),
         pytest.param(FAILED_HERE, Disposal.FAIL_ELSEWHERE, id="failed and undeliverable here"),
-        pytest.param(
-            Received(section_number=1, section_offset=2), Disposal.RELEASE, id="only received"
-        ),
     ],
 )
-def test_an_outcome_disposes_of_a_message(state: DeliveryState, expected: Disposal) -> None:
+def test_an_outcome_disposes_of_a_message(state: Outcome, expected: Disposal) -> None:
     assert disposal(state) is expected
 
 
@@ -87,7 +84,7 @@ def test_settled_without_an_outcome_is_the_default_outcome(state: DeliveryState 
         pytest.param(TransactionalState(txn_id=b"t", outcome=ACCEPTED), id="in a transaction"),
     ],
 )
-def test_what_belongs_to_a_transaction_is_refused(state: DeliveryState) -> None:
+def test_what_belongs_to_a_transaction_is_refused(state: Declared | TransactionalState) -> None:
     with pytest.raises(LinkFault, match="no outcome"):
         disposal(state)
 
