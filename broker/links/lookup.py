@@ -61,15 +61,14 @@ class Lookup(OutgoingOwner):
             link=None if holder is None else holder.traits,
             held=None if holder is None else holder.subscription,
         )
-        found = subscriptions.find(row)
-        assert found is not None
-        if not container.journal.is_durable(found.begun_on):
+        assert there is not None  # `check` has raised otherwise
+        if not container.journal.is_durable(there.begun_on):
             self._peer.withhold()
         self._identity = row.identity
         container.hold(container_id, self._link, incoming=False, traits=traits)
         self._link.accept(
             self,
-            source=source_of(found),
+            source=source_of(there),
             target=attach.target if isinstance(attach.target, Target) else None,
             offered_capabilities=list(OFFERED_BY_SUBSCRIPTIONS),
         )
