@@ -37,7 +37,7 @@ class UnsettledDeliveries:
         self.is_noted = False
         self.noted_before: UnsettledDeliveries | None = None
         self._send_times: SendTimes | None = None
-        self._ring: list[Delivery | None] = [None] * 16
+        self._ring: list[Delivery | None] = [None] * int(RING_MIN)
         self._mask: i64 = RING_MIN - 1
         self._oldest: i64 = 0
         self._next: i64 = 0
@@ -269,7 +269,7 @@ class UnsettledDeliveries:
         """Remove all deliveries."""
         self._parts = None
         self._stragglers.clear()
-        self._ring = [None] * 16
+        self._ring = [None] * int(RING_MIN)
         self._mask = RING_MIN - 1
         self._oldest = self._next
         self.count = 0

@@ -17,8 +17,8 @@ from broker.routing.queues.pages import FAR, PagedEntries
 from broker.routing.queues.paging import Paged
 from storage.batch import Batch
 
-CHUNK: Final[i64] = 64
 SHIFT: Final[i64] = 6
+CHUNK: Final[i64] = 1 << SHIFT
 MASK: Final[i64] = CHUNK - 1
 
 PAGED_AT_ONCE: Final[i64] = 128
@@ -37,7 +37,7 @@ class BacklogChunk:
         self.number: i64 = number
         self.count: i64 = 0
         self.is_pinned = False
-        self.slots: Final[list[QueueEntry | None]] = [None] * 64
+        self.slots: Final[list[QueueEntry | None]] = [None] * int(CHUNK)
 
     def gather(self, at: i64, at_most: i64, found: list[QueueEntry]) -> None:
         """Append the entries from slot `at` on to `found`, until it holds `at_most`."""
@@ -387,7 +387,7 @@ def _page_out(chunk: BacklogChunk, paged: Paged) -> None:
     """Move the entries of `chunk` that the store has to a page."""
     memory = paged.memory
     page: PagedEntries | None = None
-    for slot in range(64):
+    for slot in range(CHUNK):
         entry = chunk.slots[slot]
         if entry is None or entry.stored_number == NOT_STORED:
             continue
