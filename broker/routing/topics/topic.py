@@ -125,10 +125,12 @@ class Topic(Node):
     def links(self) -> i64:
         return i64(len(self.producers)) + i64(len(self.subscriptions))
 
-    def delete(self, batch: Batch) -> None:
-        """Delete the subscriptions, too, except those to a pattern: other topics may match it."""
+    def delete(self, batch: Batch) -> None:  # noqa: ARG002 - a topic has no messages itself
+        """Unbind the subscriptions that are left, and notify the producers.
+
+        These are the ones to a pattern, which stay, since other topics may match it:
+        `Router.delete` has ended all others before.
+        """
         for queue in list(self.subscriptions):
             self.unbind(queue)
-            if not self.router.wildcards.has(queue):
-                queue.delete(batch)
         self.tell_producers()
