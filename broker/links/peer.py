@@ -132,16 +132,9 @@ class Peer(ConnectionOwner, DeferrableOutput):
         self._counts.received_bytes += size
         if self.quota is not None:
             self.quota.received(size)
-        batch = container.journal.batch
-        changes = batch.subscription_changes
-        container.received_ms = container.clock.wall_ms()
-        container.receiving = self
+        changes = self._begin_input()
         self.connection.receive(data, container.clock.now_ms())
-        container.receiving = None
-        if batch.subscription_changes != changes:
-            self.withhold()
-        if container.router.changes.found:
-            container.pass_on_changes(self)
+        self._end_input(changes)
         container.run_round()
 
     def input_rests(self) -> None:
@@ -152,17 +145,31 @@ class Peer(ConnectionOwner, DeferrableOutput):
     def go_on(self, now_ms: i64) -> None:
         """Process the frames that wait since `input_rests`; a round of work follows the timers."""
         self.rests = False
-        batch = self.container.journal.batch
-        changes = batch.subscription_changes
-        self.container.received_ms = self.container.clock.wall_ms()
-        self.container.receiving = self
+        changes = self._begin_input()
         self.connection.go_on(now_ms)
-        self.container.receiving = None
-        if batch.subscription_changes != changes:
-            self.withhold()
-        if self.container.router.changes.found:
-            self.container.pass_on_changes(self)
+        self._end_input(changes)
         self.release_input()
+
+    def _begin_input(self) -> i64:
+        """Begin to process input; return the changes of subscriptions that the page has so far."""
+        container = self.container
+        container.received_ms = container.clock.wall_ms()
+        container.receiving = self
+        return container.journal.batch.subscription_changes
+
+    def _end_input(self, changes: i64) -> None:
+        """Withhold the output if the input has changed subscriptions; report changes of routing.
+
+        `changes` is the result of `_begin_input`. Input that changes subscriptions never turns the
+        journal's page, so that all of it is counted on one. Only a login may turn it, by a round
+        for another login that it displaces; its new page has no changes of subscriptions.
+        """
+        container = self.container
+        container.receiving = None
+        if container.journal.batch.subscription_changes > changes:
+            self.withhold()
+        if container.router.changes.found:
+            container.pass_on_changes(self)
 
     def withhold(self) -> None:
         """Write nothing until the changes noted now are durable: the output reports them.
