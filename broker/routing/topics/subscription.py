@@ -156,7 +156,7 @@ class SubscriptionState:
 
 
 class AttachVerdict(Enum):
-    """Result of judging an attach. From `LINK_IN_USE` on: refusals, whose texts the peer gets."""
+    """Result of judging an attach. From `LINK_IN_USE` on: REFUSALS, whose texts the peer gets."""
 
     BEGIN = "there is none: begin one"
     RESUME = "take part in the one there is"
@@ -171,14 +171,9 @@ class AttachVerdict(Enum):
     WANTED_OTHERWISE = "the subscription is in use with another topic or filter"
 
 
-REFUSALS: Final = (
-    AttachVerdict.LINK_IN_USE,
-    AttachVerdict.LINK_MEANS_ANOTHER,
-    AttachVerdict.SHARED_BY_OTHERS,
-    AttachVerdict.NOT_SHARED,
-    AttachVerdict.CONSUMED_BY_ANOTHER,
-    AttachVerdict.WANTED_OTHERWISE,
-)
+VERDICTS: Final = tuple(AttachVerdict)
+
+REFUSALS: Final = VERDICTS[VERDICTS.index(AttachVerdict.LINK_IN_USE) :]
 """Verdicts that are answered with amqp:resource-locked, and change nothing.
 
 A lookup that finds nothing, MISSING, is refused with amqp:not-found instead (SUB-40).
