@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from mypy_extensions import i64
 
 from broker.amqp.terminus import (
@@ -13,10 +11,8 @@ from broker.amqp.terminus import (
     SESSION_END,
     UNSETTLED_STATE,
 )
+from broker.routing.addresses.identity import fits_a_key
 from broker.routing.topics.lifetime import ExpiryPolicy
-
-NAME_BYTES_MAX: Final = 255
-"""Maximum bytes of a container-id and of a link name that every store can keep in a key."""
 
 
 def granted_terms(policy: str, timeout_s: i64, *, most_s: i64) -> ExpiryPolicy:
@@ -66,12 +62,7 @@ def outlives_broker(
     and the name of the link.
     """
     lasts = terms.policy == NEVER or terms.timeout_s > 0
-    return has_map and durable == UNSETTLED_STATE and lasts and fits_a_store(*names)
-
-
-def fits_a_store(*names: str) -> bool:
-    """Return whether a store can keep these names as keys."""
-    for name in names:
-        if "\0" in name or len(name.encode(errors="replace")) > NAME_BYTES_MAX:
-            return False
-    return True
+    if not has_map or durable != UNSETTLED_STATE or not lasts:
+        return False
+    container_id, link_name = names
+    return fits_a_key(container_id) and fits_a_key(link_name)

@@ -25,7 +25,7 @@ from broker.management.request import (
 )
 from broker.management.response import Response
 from broker.management.stretches import PORTION, long_change, one_by_one
-from broker.routing.addresses.identity import identity_in, identity_of
+from broker.routing.addresses.identity import KEY_BYTES_MAX, fits_a_key, identity_in, identity_of
 from broker.routing.batches.lease import Acquirer, BatchLease, Wanted
 from broker.routing.batches.lease_batch import SLICES_MAX, LeaseBatch, accept
 from broker.routing.entries.entry import QueueEntry
@@ -37,9 +37,6 @@ from broker.routing.selector import Selector, parse_selector
 from broker.routing.topics.subscription import Subscription
 
 LEASE: Final = "lease"
-
-NAME_BYTES_MAX: Final = 255
-"""Maximum bytes of a lease's name: the keys of every store can hold it."""
 
 LEASE_BATCH_MESSAGES_MAX: Final = 100_000
 """Maximum messages per batch: they stay in memory, and are settled in one commit."""
@@ -309,8 +306,8 @@ def _telling(operation: Operation) -> Operation:
 
 
 def _checked_name(name: str) -> str:
-    if not name or "\0" in name or len(name.encode()) > NAME_BYTES_MAX:
-        raise Refused(BAD_REQUEST, f"the name of a lease has 1 to {NAME_BYTES_MAX} bytes, no NUL")
+    if not name or not fits_a_key(name):
+        raise Refused(BAD_REQUEST, f"the name of a lease has 1 to {KEY_BYTES_MAX} bytes, no NUL")
     if name.startswith(BRIDGE_PREFIX):
         raise Refused(BAD_REQUEST, f"the names of leases of bridges begin with {BRIDGE_PREFIX}")
     return name

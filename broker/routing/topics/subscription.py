@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from broker.amqp.terminus import LINK_DETACH, NOT_DURABLE
 from broker.routing.addresses import pattern
 from broker.routing.addresses.address import Address
-from broker.routing.addresses.identity import SubscriptionIdentity
+from broker.routing.addresses.identity import KEY_BYTES_MAX, SubscriptionIdentity, fits_a_key
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import InvalidAddress
 from broker.routing.topics.lifetime import Ending, Expiring, Expiry, ExpiryPolicy
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 BAR: Final = "|"
 """Ends the name of a shared subscription in a link name; the rest only distinguishes its links
 (SUB-35)."""
-
-NAME_BYTES_MAX: Final = 255
-"""Maximum bytes of the name and the container-id of a named subscription: fits any store's keys."""
 
 
 class SubscriptionKind(Enum):
@@ -121,11 +118,12 @@ def row_of(traits: SubscriptionTraits, *, link_name: str, container_id: str) -> 
 
 
 def _check(name: str, what: str) -> None:
+    if fits_a_key(name):
+        return
     if "\0" in name:
         raise InvalidAddress(f"{what} has no NUL: no database keeps it")
     size = len(name.encode(errors="replace"))
-    if size > NAME_BYTES_MAX:
-        raise InvalidAddress(f"{what} has at most {NAME_BYTES_MAX} bytes, this one has {size}")
+    raise InvalidAddress(f"{what} is Unicode of at most {KEY_BYTES_MAX} bytes, this one has {size}")
 
 
 @final

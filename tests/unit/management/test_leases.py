@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from broker.management.leases import LEASE_BATCH_MESSAGES_MAX, NAME_BYTES_MAX, WAIT_MAX_MS
+from broker.management.leases import LEASE_BATCH_MESSAGES_MAX, WAIT_MAX_MS
+from broker.routing.addresses.identity import KEY_BYTES_MAX
 from broker.routing.batches.lease_batch import SLICES_MAX
 from tests.support.broker import Broker
 from tests.support.frames import Transfer, body_of
@@ -159,8 +160,8 @@ def test_what_cannot_be_leased_is_refused(body: dict[str, object], why: str) -> 
 @pytest.mark.parametrize(
     ("name", "taken"),
     [
-        pytest.param("n" * NAME_BYTES_MAX, True, id="the longest"),
-        pytest.param("n" * (NAME_BYTES_MAX + 1), False, id="too long"),
+        pytest.param("n" * KEY_BYTES_MAX, True, id="the longest"),
+        pytest.param("n" * (KEY_BYTES_MAX + 1), False, id="too long"),
         pytest.param("", False, id="empty"),
         pytest.param("a\0b", False, id="a NUL"),
         pytest.param("bridge/b/1", False, id="that of a bridge"),

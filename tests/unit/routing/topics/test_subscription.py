@@ -5,13 +5,12 @@ from itertools import product
 import pytest
 
 from broker.routing.addresses.address import Address
-from broker.routing.addresses.identity import SubscriptionIdentity
+from broker.routing.addresses.identity import KEY_BYTES_MAX, SubscriptionIdentity
 from broker.routing.addresses.prefixes import Prefixes
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.errors import InvalidAddress
 from broker.routing.selector import parse_selector
 from broker.routing.topics.subscription import (
-    NAME_BYTES_MAX,
     REFUSALS,
     AttachVerdict,
     SubscriptionKind,
@@ -130,7 +129,7 @@ def test_a_container_cannot_pass_for_the_global_name_space() -> None:
         assert own.identity != everybodys.identity
 
 
-LONGEST = "é" * (NAME_BYTES_MAX // 2) + "x"
+LONGEST = "é" * (KEY_BYTES_MAX // 2) + "x"
 
 
 @pytest.mark.parametrize(
