@@ -158,7 +158,7 @@ class ConsumerEndpoint(OutgoingOwner):
         if self.subscription is not None and not self.subscription.is_shared:
             # one consumer at a time: this one begins where the former has left off
             termini = self._container.router.termini
-            termini.queue_gone(self.subscription.queue, self._container.journal.batch)
+            termini.end_those_of(self.subscription.queue, self._container.journal.batch)
         return None if kept is None else kept.resume(former, theirs, incomplete=incomplete)
 
     def _keep(self, queue: Queue, terms: ExpiryPolicy, asked: Source, *, has_map: bool) -> None:

@@ -334,7 +334,7 @@ class Router:
         self.population.gone(node)
         node.delete(batch)
         if isinstance(node, Queue):
-            self.termini.queue_gone(node, batch)
+            self.termini.end_those_of(node, batch)
 
     def connection_ended(self, owner: i64, ending: Ending, batch: Batch) -> None:
         """End all that ends with connection `owner`, above all its temporary nodes (TMP-03)."""

@@ -186,8 +186,11 @@ class SuspendedTermini:
                 terminus.deliveries.leave_to_store()
             self.end(terminus, batch)
 
-    def queue_gone(self, queue: Queue, batch: Batch) -> None:
-        """End the termini of `queue`, which is deleted now with its messages."""
+    def end_those_of(self, queue: Queue, batch: Batch) -> None:
+        """End the suspended termini of `queue`.
+
+        Their entries return to it, with the default-outcome of their source.
+        """
         for terminus in list(self._of_queue.get(queue, {})):
             self.end(terminus, batch)
 

@@ -362,7 +362,7 @@ class Subscriptions:
         self._router.unbind(queue)
         del self.of[queue]
         # before its messages: unsettled ones get the default-outcome of their source (core 3.5.3)
-        self._router.termini.queue_gone(queue, batch)
+        self._router.termini.end_those_of(queue, batch)
         queue.delete(batch)
 
 
