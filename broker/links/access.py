@@ -289,6 +289,21 @@ def demand_link_name(peer: Peer, name: str) -> None:
             peer.demand(USE, Resource(CLIENT_ID, peer.container_id))
 
 
+def demand_terminus(peer: Peer, link: Link, *, incoming: bool) -> None:
+    """Raise NotPermitted if the suspended terminus that `link` would resume or end is another
+    user's (Z11).
+
+    Call it before an attach changes anything. One without an owner may be resumed by the first
+    user that attaches to it, unless the setting `ownership` is strict.
+    """
+    container = peer.container
+    found = container.router.termini.find((peer.container_id, link.name, incoming))
+    if found is None or found.user == peer.identity.user:
+        return
+    if found.user or not container.adopts_subscriptions:
+        peer.demand(USE, Resource(CLIENT_ID, peer.container_id))
+
+
 def authorize_end(peer: Peer, link: Link, subscription: Subscription) -> bool:
     """Authorize the closing detach of `link` to end its subscription; return whether it may.
 

@@ -23,7 +23,7 @@ from broker.amqp.performatives import Attach, Open
 from broker.amqp.sasl_frames import SASL_AUTH, SASL_OK, SASL_SYS_TEMP
 from broker.amqp.session import Session
 from broker.amqp.terminus import Coordinator
-from broker.links.access import AT_ONCE, CONNECT, RelayRights, Right
+from broker.links.access import AT_ONCE, CONNECT, RelayRights, Right, demand_terminus
 from broker.links.attach import DELAYED_DELIVERY, consume_request, publish_request
 from broker.links.authenticator import Exchange
 from broker.links.container import Container
@@ -375,6 +375,7 @@ class Peer(ConnectionOwner, DeferrableOutput):
                 return
             request = publish_request(attach)
             self._needed = []
+            demand_terminus(self, link, incoming=True)
             ProducerEndpoint(self, link, request).attach(attach)
             self._attached(link, incoming=True)
         except RoutingError as refusal:
@@ -389,6 +390,7 @@ class Peer(ConnectionOwner, DeferrableOutput):
             if attach.source is None:
                 Lookup(self, link).attach(attach)
             else:
+                demand_terminus(self, link, incoming=False)
                 ConsumerEndpoint(self, link).attach(attach, consume_request(attach))
             self._attached(link, incoming=False)
         except RoutingError as refusal:

@@ -158,12 +158,13 @@ class SuspendedTermini:
     def claim(self, key: TerminusKey, user: str, batch: Batch) -> SuspendedTerminus | None:
         """Return the terminus that a link of `key` resumes, None if there is none.
 
-        It is suspended no more. One of another user ends: a container-id that is free is anybody's.
+        It is suspended no more. One of another user ends, which only a user may bring about that
+        has the right to use the container-id (`demand_terminus`); one without an owner is resumed.
         """
         found = self._by_key.get(key)
         if found is None:
             return None
-        if found.user != user:
+        if found.user and found.user != user:
             self.end(found, batch)
             return None
         self._remove(found)

@@ -7,14 +7,22 @@ from typing import Final
 
 import pytest
 
+from broker.amqp.errors import UNAUTHORIZED_ACCESS
 from broker.amqp.outcomes import ACCEPTED, Modified, Rejected
 from broker.amqp.performatives import RCV_SECOND
 from broker.amqp.terminus import CONNECTION_CLOSE, UNSETTLED_STATE, Source
 from broker.amqp.types import UInt
 from broker.management.suspended_links import RECEIVER, record_of
 from storage.memory import MemoryStore
-from tests.support.broker import Broker, Client
-from tests.support.frames import Disposition, Transfer, body_of, header_of, message
+from tests.support.broker import Broker, Client, log_in
+from tests.support.frames import (
+    Disposition,
+    Transfer,
+    attach_receiver,
+    body_of,
+    header_of,
+    message,
+)
 from tests.support.resuming import PART, counts, restarted, tags_of
 from tests.support.routing import encoded
 from tests.support.stored_sources import (
@@ -258,15 +266,23 @@ async def test_a_queue_that_is_deleted_takes_the_record_along() -> None:
     assert broker.router.termini.count() == 0
 
 
-async def test_the_terminus_of_another_user_ends_after_a_restart() -> None:
+@pytest.mark.attack("Z11")
+async def test_another_user_does_not_end_the_terminus_after_a_restart() -> None:
     store = MemoryStore()
-    holding_stored(store)
+    client = filled(store, 3).session()
+    log_in(client, "ada")
+    attach(client, {})
+    client.expect_deliveries(b"0", b"1", b"2")
     broker = await restarted(store)
-    termini = broker.router.termini
-    (terminus,) = termini.all()
-    assert termini.claim(terminus.key, "somebody else", broker.journal.batch) is None
-    broker.container.run_round()
-    assert await leases_in(store) == 0
+    bob = broker.session()
+    log_in(bob, "bob")
+    bob.send(attach_receiver())
+    bob.expect_refusal(UNAUTHORIZED_ACCESS)
+    bob.hang_up()
+    ada = broker.session()
+    log_in(ada, "ada")
+    tags = dict.fromkeys(tags_of(3))
+    assert told(attach(ada, tags)) == tags
 
 
 async def test_a_durable_subscriber_with_a_map_resumes_after_any_time() -> None:

@@ -1,7 +1,9 @@
 """All suspended termini of a broker: their number, their room, their users and their ends."""
 
+import pytest
+
 from broker.routing.termini.suspended import TAG_BYTES, TERMINUS_BYTES, SuspendedTermini
-from tests.support.broker import Broker, Client
+from tests.support.broker import Broker, Client, Doorman, log_in
 from tests.support.resuming import LASTING, come_back, counts, holding, resting, tags_of
 
 
@@ -51,16 +53,31 @@ def test_tags_count_as_memory_until_the_terminus_ends() -> None:
     assert (memory.termini, memory.total()) == (0, before)
 
 
-def test_the_terminus_of_another_user_ends() -> None:
-    client = holding(1)
+CLAIMS = [
+    # owner, user, whether the user resumes it
+    ("ada", "ada", True),
+    ("ada", "bob", False),
+    ("ada", "", False),
+    ("", "", True),
+    ("", "ada", True),
+]
+
+
+@pytest.mark.parametrize(("owner", "user", "resumes"), CLAIMS)
+def test_only_its_user_resumes_a_terminus_that_has_one(
+    owner: str, user: str, resumes: bool
+) -> None:
+    """Whether another user may end it, is asked before (`links/test_access_termini.py`)."""
+    client = holding(1, broker=Broker(authenticator=Doorman()))
+    log_in(client, owner)
     resting(client)
     termini = client.broker.router.termini
     (terminus,) = termini.all()
-    assert termini.count_of(terminus.user) == 1
-    found = termini.claim(terminus.key, "somebody else", client.broker.journal.batch)
-    assert found is None
-    assert (termini.count(), termini.count_of(terminus.user)) == (0, 0)
-    assert counts(client) == (1, 0)
+    assert termini.count_of(owner) == 1
+    found = termini.claim(terminus.key, user, client.broker.journal.batch)
+    assert (found is terminus) is resumes
+    assert (termini.count(), termini.count_of(owner)) == (0, 0)
+    assert counts(client) == (int(not resumes), int(resumes))
 
 
 def test_all_end_when_the_broker_stops() -> None:
