@@ -18,6 +18,7 @@ from broker.doctor.finding import (
 from broker.doctor.machine_checks import NO_SETTINGS
 from broker.net.certificate_dates import DatedFile
 from broker.net.certificate_facts import WARNING_DAYS, days_left
+from broker.net.revocation_lists import check_lists
 from broker.net.tls_check import TlsFinding, pair_findings
 from broker.net.tls_files import TlsError, TlsFiles
 
@@ -39,8 +40,11 @@ def names_and_chain(checked: CheckedBroker) -> CheckResult:
 
 
 def handshake(checked: CheckedBroker) -> CheckResult:
-    """Let the broker's certificates and keys shake hands with themselves (D09)."""
-    return _over_tables(checked, _pairs("handshake"), "each certificate shakes hands with itself")
+    """Let the broker's certificates and keys shake hands with themselves (D09).
+
+    Look for authorities of clients without their revocation list, too: no client of theirs gets in.
+    """
+    return _over_tables(checked, _handshakes, "each certificate shakes hands with itself")
 
 
 TableCheck = Callable[[TlsFiles, float], Iterator[CheckResult]]
@@ -95,6 +99,14 @@ def _pairs(*checks: str) -> TableCheck:
             yield from (_as_result(each) for each in found if each.check in checks)
 
     return check
+
+
+def _handshakes(files: TlsFiles, now_s: float) -> Iterator[CheckResult]:
+    yield from _pairs("handshake")(files, now_s)
+    try:
+        check_lists(files)
+    except TlsError as error:
+        yield failure(str(error), "correct the file or the setting: the broker does not start")
 
 
 def _as_result(found: TlsFinding) -> CheckResult:

@@ -45,7 +45,7 @@ class DatedFile:
 
 def certificate_end_s(der: bytes) -> float:
     """Return the end of a certificate's validity, in s since 1970. ValueError if it is not DER."""
-    fields = _Fields(der).inner(SEQUENCE).inner(SEQUENCE)
+    fields = DerFields(der).inner(SEQUENCE).inner(SEQUENCE)
     fields.skip_optional(VERSION)
     fields.skip(INTEGER)
     fields.skip(SEQUENCE)
@@ -60,7 +60,7 @@ def crl_end_s(der: bytes) -> float | None:
 
     ValueError if it is not DER.
     """
-    fields = _Fields(der).inner(SEQUENCE).inner(SEQUENCE)
+    fields = DerFields(der).inner(SEQUENCE).inner(SEQUENCE)
     fields.skip_optional(INTEGER)
     fields.skip(SEQUENCE)
     fields.skip(SEQUENCE)
@@ -68,7 +68,7 @@ def crl_end_s(der: bytes) -> float | None:
     return fields.time() if fields.tag() in (UTC_TIME, GENERALIZED_TIME) else None
 
 
-class _Fields:
+class DerFields:
     """The elements of one DER value, read in order. ValueError at any other than expected."""
 
     def __init__(self, data: bytes) -> None:
@@ -79,8 +79,13 @@ class _Fields:
         """Return the tag of the next element, None at the end."""
         return self._data[self._at] if self._at < len(self._data) else None
 
-    def inner(self, tag: int) -> _Fields:
-        return _Fields(self._take(tag))
+    def inner(self, tag: int) -> DerFields:
+        return DerFields(self._take(tag))
+
+    def value(self) -> tuple[int, bytes]:
+        """Return the tag and the content of the next element. ValueError at the end."""
+        tag = self._byte(self._at)
+        return tag, self._take(tag)
 
     def skip(self, tag: int) -> None:
         self._take(tag)

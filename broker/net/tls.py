@@ -16,6 +16,7 @@ from typing import Final
 
 from broker.net.certificate_dates import DatedFile, DateWarnings
 from broker.net.certificate_name import CertificateContext
+from broker.net.revocation_lists import check_lists
 from broker.net.tls_files import CERTIFICATE, KeyPair, TlsError, TlsFiles
 from broker.net.tls_proof import handshake
 from broker.tls_settings import ClientCertificates, TlsSettings
@@ -210,6 +211,7 @@ class TlsContexts:
                     f"{each.key} = '{each.path}': {each.content} expired on {each.end()}: replace"
                     " the file, or correct the clock of this machine"
                 )
+        check_lists(files)
         for host, context in contexts.items():
             _prove(context, files.pairs[host])
         return Published(
@@ -233,7 +235,8 @@ def _apply_rules(context: ssl.SSLContext, settings: TlsSettings) -> None:
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
     if settings.crl is not None:
-        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+        # an authority that another one has revoked vouches for nobody
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
 
 
 def _context(pair: KeyPair, settings: TlsSettings, files: TlsFiles) -> ssl.SSLContext:
@@ -243,15 +246,7 @@ def _context(pair: KeyPair, settings: TlsSettings, files: TlsFiles) -> ssl.SSLCo
     _apply_rules(context, settings)
     pair.certificate.blocks(CERTIFICATE)
     pair.load_into(context)
-    for file in (files.client_ca, files.crl):
-        if file is None:
-            continue
-        if file is files.client_ca:
-            file.blocks(CERTIFICATE)
-        try:
-            context.load_verify_locations(file.path)
-        except OSError as error:  # of OpenSSL, too
-            raise file.error(f"OpenSSL refuses it: {error}") from None
+    files.load_authorities_into(context)
     return context
 
 

@@ -16,6 +16,7 @@ from broker.net.certificate_facts import (
     facts_of,
     time_text,
 )
+from broker.net.revocation_lists import check_lists
 from broker.net.tls import TlsContexts
 from broker.net.tls_files import CERTIFICATE, KeyPair, TlsError, TlsFile, TlsFiles
 from broker.net.tls_proof import handshake
@@ -60,6 +61,9 @@ def findings(settings: TlsSettings, place: str, *, now_s: float) -> list[TlsFind
             found += pair_findings(pair, host, now_s=now_s)
         if files.client_ca is not None:
             found.append(_authorities(files.client_ca, now_s=now_s))
+        if files.crl is not None:
+            text = f"each of the authorities of clients has its list: {check_lists(files)}"
+            found.append(TlsFinding(level="ok", setting=files.crl.key, check="lists", text=text))
     except TlsError as error:
         return [TlsFinding(level="failed", setting=place, check="files", text=str(error))]
     return found

@@ -179,6 +179,18 @@ class TlsFiles:
         self.crl: Final = file("crl", settings.crl)
         self._paths: Final = list(_paths(settings))
 
+    def load_authorities_into(self, context: ssl.SSLContext) -> None:
+        """Load the authorities of clients, and their revocation lists. Raise TlsError."""
+        for file in (self.client_ca, self.crl):
+            if file is None:
+                continue
+            if file is self.client_ca:
+                file.blocks(CERTIFICATE)
+            try:
+                context.load_verify_locations(file.path)
+            except OSError as error:  # of OpenSSL, too
+                raise file.error(f"OpenSSL refuses it: {error}") from None
+
     def digest(self) -> bytes:
         """Return a hash of the content of all files; unreadable ones count as such."""
         total = hashlib.sha256()

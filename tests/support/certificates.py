@@ -65,13 +65,22 @@ class Issued:
 class Authority:
     """A certificate authority with a key of its own."""
 
-    def __init__(self) -> None:
-        self._ca: Final = trustme.CA()
+    def __init__(self, ca: trustme.CA | None = None) -> None:
+        self._ca: Final = ca or trustme.CA()
 
     @property
     def pem(self) -> bytes:
         """The authority's own certificate, in PEM."""
         return self._ca.cert_pem.bytes()
+
+    @property
+    def parsed(self) -> x509.Certificate:
+        """The authority's own certificate."""
+        return x509.load_pem_x509_certificate(self.pem)
+
+    def child(self) -> Authority:
+        """Return an authority whose certificate is of this one; it issues chains."""
+        return Authority(self._ca.create_child_ca())
 
     def issue(self, *names: str, expired: bool = False) -> Issued:
         """Return a certificate for host names or an email address."""
@@ -84,12 +93,12 @@ class Authority:
         path.write_bytes(self.pem)
         return path
 
-    def crl(self, revoked: Sequence[Issued], end: dt.datetime) -> bytes:
+    def crl(self, revoked: Sequence[Issued | Authority], end: dt.datetime) -> bytes:
         """Return a revocation list in PEM whose next update is at `end`."""
         begin = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
         built = (
             x509.CertificateRevocationListBuilder()
-            .issuer_name(x509.load_pem_x509_certificate(self.pem).subject)
+            .issuer_name(self.parsed.subject)
             .last_update(begin)
             .next_update(end)
         )

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ from broker.doctor.checked_broker import CheckedBroker
 from broker.doctor.checks import CHECKS, examine
 from broker.doctor.finding import FAIL, OK, SKIP, WARN, DoctorFinding, joined, not_checked, well
 from broker.security.users import Users
+from tests.support.certificates import Authority
 from tests.support.doctor_site import PASSWORD, DoctorSite, answering, make_site
 
 DAY_S: Final = 86_400
@@ -103,6 +105,17 @@ def certificate_of_another_host(to: Planted) -> None:
 def key_of_another_certificate(to: Planted) -> None:
     _, key = to.site.issue("other")
     to.site.settings["listener"] = [to.site.listener(key=key)]
+
+
+def authority_without_its_list(to: Planted) -> None:
+    crl = to.site.folder / "revoked.pem"
+    crl.write_bytes(Authority().crl([], datetime(2999, 1, 1, tzinfo=UTC)))
+    asking = {
+        "client_certificates": "ask",
+        "client_ca": str(Authority().write(to.site.folder, "clients")),
+        "crl": str(crl),
+    }
+    to.site.settings["listener"] = [to.site.listener(**asking)]
 
 
 def plain_listener_for_all(to: Planted) -> None:
@@ -216,6 +229,7 @@ FAULTS: Final = [
     pytest.param("D07", expired_certificate, FAIL, "it has expired", "replace the file", id="D07"),
     pytest.param("D08", certificate_of_another_host, FAIL, "shop.example", "names", id="D08"),
     pytest.param("D09", key_of_another_certificate, FAIL, "does not belong", "correct", id="D09"),
+    pytest.param("D09", authority_without_its_list, FAIL, "has no list", "correct", id="D09, CRL"),
     pytest.param("D10", plain_listener_for_all, WARN, "without TLS: amqp", "amqps", id="D10"),
     pytest.param(
         "D10", plain_passwords_for_all, FAIL, 'plain = "always"', "amqps", id="D10, PLAIN"

@@ -186,6 +186,39 @@ def test_revoked_certificates_are_refused(files: Files, version: ssl.TLSVersion)
         MemoryHandshake(contexts.front(), files.authority.client(revoked, version=version))
 
 
+CHAINS = [
+    # the lists that there are, whether root revokes the intermediate, and the refusal
+    pytest.param("root inter", False, None, id="nothing is revoked"),
+    pytest.param("root inter", True, "certificate revoked", id="the intermediate is revoked"),
+    pytest.param("root", False, "unable to get certificate CRL", id="the intermediate has no list"),
+]
+
+
+@pytest.mark.parametrize("version", [TLS_1_2, TLS_1_3], ids=["1.2", "1.3"])
+@pytest.mark.parametrize(("lists", "revokes", "refusal"), CHAINS)
+def test_each_authority_of_a_chain_is_looked_up_in_the_list_of_the_next(
+    files: Files, version: ssl.TLSVersion, lists: str, revokes: bool, refusal: str | None
+) -> None:
+    root, inter = files.authority, files.authority.child()
+    found = {"root": root.crl([inter] if revokes else [], FAR), "inter": inter.crl([], FAR)}
+    crl = files.write("crl.pem", b"".join(found[each] for each in lists.split()))
+    contexts = TlsContexts(files.asking(crl=crl))
+    client = root.client(inter.issue("ada@example.org"), version=version)
+    if refusal is None:
+        MemoryHandshake(contexts.front(), client)
+        return
+    with pytest.raises(ssl.SSLError, match=refusal):
+        MemoryHandshake(contexts.front(), client)
+
+
+def test_a_start_without_the_list_of_an_authority_is_refused(
+    files: Files, stranger: Authority
+) -> None:
+    crl = files.write("crl.pem", stranger.crl([], FAR))
+    with pytest.raises(TlsError, match="it has no list of revoked certificates of O=trustme"):
+        TlsContexts(files.asking(crl=crl))
+
+
 def test_negative_control_verify_mode_and_flags_come_from_the_front(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +268,7 @@ def test_a_reload_changes_the_certificate_of_new_connections_only(files: Files) 
         pytest.param("server.pem", b"expired", "expired on 2020-01-01", id="expired"),
         pytest.param("client-ca.pem", b"", "no line -----BEGIN", id="an empty client CA"),
         pytest.param("crl.pem", b"expired", "revocation list expired", id="an expired CRL"),
+        pytest.param("crl.pem", b"stranger", "it has no list of", id="the CRL of another"),
     ],
 )
 def test_a_bad_file_keeps_what_works(
@@ -248,6 +282,8 @@ def test_a_bad_file_keeps_what_works(
         files.authority.issue(SERVER_NAME, expired=True).write(files.folder, "server")
     elif content == b"expired":
         files.write(file, files.authority.crl([], datetime(2020, 1, 1, tzinfo=UTC)))
+    elif (file, content) == ("crl.pem", b"stranger"):
+        files.write(file, stranger.crl([], FAR))
     elif content == b"stranger":
         files.write(file, stranger.issue(SERVER_NAME).key)
     else:

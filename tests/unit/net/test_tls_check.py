@@ -141,3 +141,12 @@ def test_the_files_for_client_certificates(
     assert told["tls.crl", "dates"].text.startswith("the revocation list ends on ")
     assert told["tls.client_ca", "dates"].level == "ok"
     assert told["tls.client_ca", "dates"].text.startswith("authorities of clients: 1; the first")
+    lists = told["tls.crl", "lists"]
+    assert (lists.level, lists.text) == (
+        "ok",
+        "each of the authorities of clients has its list: 1",
+    )
+    crl.write_bytes(Authority().crl([], dt.datetime.now(dt.UTC) + dt.timedelta(days=3)))
+    (failed,) = found(settings.model_copy(update=asking)).values()
+    assert failed.level == "failed"
+    assert f"tls.crl = '{crl}': it has no list of revoked certificates of O=trustme" in failed.text
