@@ -24,7 +24,7 @@ class StoredStage:
 
     `number` is unique among the stages that exist. `address` is as the sender gave it, `kind` is
     the kind of node that it named then; `publisher` is the sender's container-id. `begun_ms` is
-    wall time in ms.
+    wall time in ms. `owner` is the user to whom the query belongs, None if that is not known.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class StoredStage:
         address: str,
         publisher: str,
         begun_ms: i64,
+        owner: str | None = None,
     ) -> None:
         self.number: Final[i64] = number
         self.query: Final = query
@@ -49,6 +50,7 @@ class StoredStage:
         self.address: Final = address
         self.publisher: Final = publisher
         self.begun_ms: Final[i64] = begun_ms
+        self.owner: Final = owner
 
 
 @final

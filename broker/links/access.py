@@ -48,6 +48,10 @@ LEASE: Final = "lease"
 STAGE: Final = "stage"
 CONNECT: Final = "connect"
 IMPERSONATE: Final = "impersonate"
+EDIT: Final = "edit"
+
+SINKS: Final = "sinks"
+"""The part of management whose right lets a client commit what all queries have staged."""
 
 SENDING: Final = {QUEUE: SEND, TOPIC: SEND}
 RECEIVING: Final = {QUEUE: RECEIVE, TOPIC: SUBSCRIBE}
@@ -180,6 +184,18 @@ def conceal_kind(peer: Client, address: Address, kind: str, *, verbs: dict[str, 
         return
     if not peer.may(verbs[kind], asked_resource(address, kind, verbs)).allowed:
         peer.demand(verbs[default], asked_resource(address, default, verbs))
+
+
+def demand_staging(peer: Peer, query: str, address: Address) -> None:
+    """Raise NotPermitted unless the client may stage messages of `query` for a node.
+
+    `address` says its kind. A query belongs to the user that staged for it first: another user
+    could change what a commit finds, so it needs the right to edit sinks.
+    """
+    peer.demand(STAGE, node_resource(address))
+    owner = peer.container.router.staging_area.owner_of(query)
+    if owner is not None and owner != peer.identity.user:
+        peer.demand(EDIT, Resource(MANAGEMENT_PARTS, SINKS))
 
 
 def demand_responding(peer: Peer, address: Address) -> None:

@@ -28,14 +28,13 @@ from broker.large_body import LargeBody
 from broker.links.access import (
     SEND,
     SENDING,
-    STAGE,
     UserIdRight,
     conceal_kind,
     demand_node,
     demand_relay,
+    demand_staging,
     demand_temporary,
     existing_node,
-    node_resource,
 )
 from broker.links.addressed import kind_of_destination, unaddressed
 from broker.links.attach import (
@@ -161,7 +160,7 @@ class ProducerEndpoint(IncomingOwner):
         address = address.of_kind(kind)
         demand_node(peer, SEND, address)
         if request.task is not None:
-            peer.demand(STAGE, node_resource(address))
+            demand_staging(peer, request.task.query, address)
         node = peer.resolve(address)
         self._origin = self._origin_under(router.publishing_key(address, node))
         if request.task is not None:
@@ -177,7 +176,8 @@ class ProducerEndpoint(IncomingOwner):
         if task is None or given is None:
             node.producers.append(self._credit)
             return node
-        stage = self._container.router.staging_area.begin(task, node, given, origin=self._origin)
+        area, user = self._container.router.staging_area, self._peer.identity.user
+        stage = area.begin(task, node, given, origin=self._origin, owner=user)
         stage.join(self._credit, settles=settles)
         return stage
 

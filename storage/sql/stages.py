@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 from sqlalchemy.sql.expression import ClauseElement
 
 from storage.sql.tables import SINK, STAGE
@@ -22,6 +22,12 @@ INSERT_SINK: Final = insert(SINK)
 
 DELETE_SINK: Final = delete(SINK).where(SINK.c.query == bindparam("which"))
 """Parameters: query."""
+
+OWNER: Final = "\x1f"
+"""Separates the publisher of a stage from the owner of its query, in one column.
+
+The name of a user has no control characters. Rows of broker versions that knew no owner lack it.
+"""
 
 Statement = tuple[ClauseElement, Sequence[tuple[object, ...]]]
 
@@ -48,27 +54,34 @@ def _row(stage: StoredStage) -> tuple[object, ...]:
         int(stage.attempt),
         stage.kind,
         stage.address,
-        stage.publisher,
+        _publisher_and_owner(stage),
         int(stage.begun_ms),
+    )
+
+
+def _publisher_and_owner(stage: StoredStage) -> str:
+    return stage.publisher if stage.owner is None else f"{stage.publisher}{OWNER}{stage.owner}"
+
+
+def _stage(row: Row[Any]) -> StoredStage:
+    publisher, is_owned, owner = row.publisher.rpartition(OWNER)
+    return StoredStage(
+        number=row.number,
+        query=row.query,
+        batch=row.batch,
+        partition=row.partition,
+        attempt=row.attempt,
+        kind=row.kind,
+        address=row.address,
+        publisher=publisher if is_owned else row.publisher,
+        begun_ms=row.begun_ms,
+        owner=owner if is_owned else None,
     )
 
 
 def stages(connection: Connection) -> list[StoredStage]:
     """Return every stage, by ascending number."""
-    return [
-        StoredStage(
-            number=row.number,
-            query=row.query,
-            batch=row.batch,
-            partition=row.partition,
-            attempt=row.attempt,
-            kind=row.kind,
-            address=row.address,
-            publisher=row.publisher,
-            begun_ms=row.begun_ms,
-        )
-        for row in connection.execute(select(STAGE).order_by(STAGE.c.number))
-    ]
+    return [_stage(row) for row in connection.execute(select(STAGE).order_by(STAGE.c.number))]
 
 
 def sinks(connection: Connection) -> list[StoredSink]:

@@ -22,7 +22,14 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     await opened.close()
 
 
-def stage(number: int, *, query: str = "q", batch: int = 0) -> StoredStage:
+def stage(
+    number: int,
+    *,
+    query: str = "q",
+    batch: int = 0,
+    publisher: str = "Spark √",
+    owner: str | None = None,
+) -> StoredStage:
     return StoredStage(
         number=number,
         query=query,
@@ -31,8 +38,9 @@ def stage(number: int, *, query: str = "q", batch: int = 0) -> StoredStage:
         attempt=LONG,
         kind="topic",
         address="news/a.b",
-        publisher="Spark √",
+        publisher=publisher,
         begun_ms=1_750_000_000_000,
+        owner=owner,
     )
 
 
@@ -89,6 +97,27 @@ async def test_how_far_a_query_has_come_is_what_was_said_last(store: Store) -> N
     batch.stage_changes().forget("nobody")
     await store.commit(batch)
     assert await watermarks(store) == {"a": (3, 30)}
+
+
+@pytest.mark.parametrize(
+    ("publisher", "owner"),
+    [
+        ("Spark √", "ada"),
+        ("Spark √", ""),
+        ("Spark √", None),
+        ("", "ada"),
+        ("", ""),
+        ("a\x1fb", "é"),
+    ],
+)
+async def test_the_owner_of_a_query_is_kept(
+    store: Store, publisher: str, owner: str | None
+) -> None:
+    batch = Batch()
+    batch.stage_changes().add(stage(7, publisher=publisher, owner=owner))
+    await store.commit(batch)
+    (found,) = await store.stages()
+    assert (found.publisher, found.owner) == (publisher, owner)
 
 
 @pytest.mark.requirement("PIP-14")

@@ -33,13 +33,18 @@ class Tally:
 
 @final
 class Sink:
-    """One query: its stages, and the last `batch` that it committed, at `at_ms` wall time."""
+    """One query: its stages, and the last `batch` that it committed, at `at_ms` wall time.
+
+    `owner` is the user that staged first, empty for clients without a login; None if that is not
+    known, or if nobody has staged yet.
+    """
 
     def __init__(self, home: StagingArea, query: str) -> None:
         self.query: Final = query
         self.router: Final = home.router
         self.batch: i64 = NOTHING_COMMITTED
         self.at_ms: i64 = 0
+        self.owner: str | None = None
         self.stages: Final[dict[Key, StagedTransaction]] = {}
         self._tallies: Final[dict[int, Tally]] = {}
         self._home: Final = home

@@ -226,6 +226,7 @@ class StagedTransaction(Node):
             address=self.given,
             publisher=self.origin.publisher,
             begun_ms=self.begun_ms,
+            owner=self._sink.owner,
         )
 
     def count(self, number: i64, size: i64) -> None:

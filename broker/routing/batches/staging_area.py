@@ -158,11 +158,23 @@ class StagingArea(TimerCallback):
         if query not in self.sinks and i64(len(self.sinks)) >= self._sinks_max:
             raise LimitReached(f"the broker remembers its {self._sinks_max} sinks")
 
-    def begin(self, task: Task, target: Node, given: str, *, origin: Origin) -> StagedTransaction:
-        """Return the stage of `task` for `target`, begun if there is none. Call `check` before."""
+    def owner_of(self, query: str) -> str | None:
+        """Return the user to whom `query` belongs, None if it is nobody's."""
+        sink = self.sinks.get(query)
+        return None if sink is None else sink.owner
+
+    def begin(
+        self, task: Task, target: Node, given: str, *, origin: Origin, owner: str = ""
+    ) -> StagedTransaction:
+        """Return the stage of `task` for `target`, begun if there is none. Call `check` before.
+
+        `owner` is the user that stages: the query becomes that user's if it is nobody's.
+        """
         sink = self.sinks.get(task.query)
         if sink is None:
             sink = self.sinks[task.query] = Sink(self, task.query)
+        if sink.owner is None:
+            sink.owner = owner
         found = sink.stages.get(key_of(task, target, given))
         if found is not None:
             return found
@@ -381,6 +393,8 @@ class StagingArea(TimerCallback):
         sink = self.sinks.get(stored.query)
         if sink is None:
             sink = self.sinks[stored.query] = Sink(self, stored.query)
+        if sink.owner is None:
+            sink.owner = stored.owner
         task = Task(
             query=stored.query,
             batch=stored.batch,

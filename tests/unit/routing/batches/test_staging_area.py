@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from broker.message import NOWHERE
 from broker.routing.batches.staging_area import LOOK_EVERY_MS, StagingArea
 from broker.routing.errors import InvalidAddress, LimitReached, NoSuchNode, NotAsSent
+from broker.routing.queues.node import QUEUE
 from storage.records import StoredNode
 from storage.stages import STAGED
 from tests.support.notices import notice_texts
@@ -424,6 +426,30 @@ def test_a_restart_knows_what_has_been_committed() -> None:
     new = restarted(old)
     assert [new.stages.is_committed("orders", number) for number in (4, 5)] == [True, False]
     assert (new.routing.queue().backlogs.waiting, stored(new)) == (1, 0)
+
+
+def test_a_query_belongs_to_the_first_that_stages() -> None:
+    old = Staging()
+    target = old.stage(task(), "q").target
+    sink = old.stages.sinks["orders"]
+    assert (sink.owner, old.stages.owner_of("orders")) == ("", "")
+    assert old.stages.owner_of("other") is None
+    old.stages.begin(task(1), target, "q", origin=NOWHERE, owner="ada")
+    assert sink.owner == ""
+
+
+@pytest.mark.requirement("PIP-16")
+@pytest.mark.parametrize("owner", ["ada", ""])
+def test_a_restart_knows_to_whom_a_query_belongs_of_which_messages_are_staged(owner: str) -> None:
+    old = Staging()
+    target = old.routing.router.resolve(old.routing.router.parse("q", QUEUE), old.routing.batch)
+    old.stages.begin(task(batch=4), target, "q", origin=NOWHERE, owner=owner)
+    old.send(task(batch=4), b"a")
+    new = restarted(old)
+    assert new.stages.owner_of("orders") == owner
+    new.commit((0, 0), batch=4)
+    assert new.stages.owner_of("orders") == owner
+    assert restarted(new).stages.owner_of("orders") is None, "nothing is staged"
 
 
 @pytest.mark.requirement("PIP-16")

@@ -47,4 +47,5 @@ def test_a_store_of_the_first_schema_gets_the_tables(tmp_path: Path) -> None:
         (kept,) = stages.stages(connection)
         assert (kept.number, kept.query, kept.batch, kept.partition) == (1, "q", 2, 3)
         assert (kept.attempt, kept.kind, kept.address) == (4, "queue", "a")
+        assert (kept.publisher, kept.owner) == ("me", None)
         assert stages.sinks(connection) == []
