@@ -55,7 +55,7 @@ from broker.routing.queues.queue_inspection import (
 )
 from broker.routing.queues.schedule import Timeline
 from broker.routing.router import Router
-from storage.batch import Batch
+from storage.batch import DISCHARGE, Batch
 
 MESSAGE: Final = "message"
 
@@ -365,10 +365,7 @@ class Messages(Entity):
         for entry in chosen.entries(queue):
             try:
                 node, message = place(entry)
-                if node is queue:  # a held message counts towards the limits of its queue already
-                    queue.add(message, batch)
-                else:
-                    node.put(message, batch)
+                _put(message, node, batch, leaves=queue)
             except Refused as refusal:
                 skipped.append(refusal)
                 continue
@@ -382,6 +379,20 @@ class Messages(Entity):
             raise skipped[0]
         reason = str(skipped[0]) if skipped else None
         return chosen.response(moved=moved, skipped=len(skipped), reason=reason, stopped=stopped)
+
+
+def _put(message: Message, node: Node, batch: Batch, *, leaves: Queue) -> None:
+    """Put `message`, which leaves a queue, into `node`; raise QueueFull if it has no room."""
+    # a moved message is not delivered before it is durable (`queue_persistence.py`): after a
+    # crash before the commit it would be delivered once more, as new, from the queue that it left
+    scope, batch.scope = batch.scope, DISCHARGE
+    try:
+        if node is leaves:  # a held message counts towards the limits of its queue already
+            leaves.add(message, batch)
+        else:
+            node.put(message, batch)
+    finally:
+        batch.scope = scope
 
 
 def _timelines(queue: Queue) -> Mapping[str, Timeline]:
