@@ -15,7 +15,6 @@ from broker.links.merging import Merging
 from broker.message import AT_ONCE
 from broker.routing.addresses.address import Address
 from broker.routing.entries.record_mapping import HELD_PLACES
-from broker.routing.queues.commit_gate import NOWHERE
 from broker.routing.queues.node import TOPIC
 from broker.routing.queues.queue import Queue
 from broker.routing.router import Router
@@ -51,7 +50,6 @@ class Recovery:
 
     def __init__(self, router: Router, batch: Batch) -> None:
         self._router: Final = router
-        self._suspected: Final[list[Queue]] = []
         self._leased_unknown: Final[list[Queue]] = []
         self._batch: Final = batch
         self._queues: Final[dict[str, Queue]] = {}
@@ -139,12 +137,14 @@ class Recovery:
         self._router.staging_area.bring_back(stored, self._batch)
 
     def deliveries(self, delivered: dict[str, int]) -> None:
-        """Restore the position up to which messages may have been delivered, by queue."""
+        """Restore the position up to which messages may have been delivered, by queue.
+
+        Call it before `places`: messages that come after the start get positions behind it.
+        """
         for name, position in delivered.items():
             queue = self._queue(name)
             if queue is not None:
                 queue.persistence.restore(position)
-                self._suspected.append(queue)
 
     def places(self, part: StoredPlaces) -> None:
         """Note where stored messages are, for their queues, stages, leases and merges."""
@@ -205,18 +205,16 @@ class Recovery:
                     queue.entry_of(stored, stored.position // 10), stored.deliver_at_ms
                 )
         self._messages.clear()
-        for queue in self._suspected:
-            if queue.contents() == 0:
-                queue.persistence.restore(NOWHERE)  # it is empty: its positions begin anew
         for queue in self._leased_unknown:
             self._suspect_all(queue)
 
     def _suspect_all(self, queue: Queue) -> None:
         """Treat all messages that `queue` has now as possibly delivered, also after a next kill."""
         behind: i64 = 0
-        for backlog in queue.backlogs.by_priority:
-            if backlog is not None:
-                behind = max(behind, backlog.next_position)
+        for backlog in queue.backlogs.existing():
+            behind = max(behind, backlog.next_position)
+        for backlog in queue.backlogs.existing():
+            backlog.begin_behind(behind)
         self._batch.mark_delivered(queue.persistence.stored_as, behind * 10 + 9)
         queue.persistence.restore(behind * 10 + 9)
 

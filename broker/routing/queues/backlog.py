@@ -287,9 +287,9 @@ class Backlog:
         self._look_for_pages(paged)
 
     def begin_behind(self, position: i64) -> None:
-        """Begin new positions behind `position`, which an entry that does not wait has.
+        """Begin new positions behind `position`, which no entry gets that comes from now on.
 
-        Called at a start only, when nothing is in memory yet.
+        Called only when nothing is in memory yet.
         """
         if position >= self.next_position:
             self.next_position = position + 1

@@ -102,7 +102,7 @@ class CommitGate:
         self._passes_up_to = min(self._durable, self._noted - AHEAD)
 
     def restore(self, position: i64) -> None:
-        """Take over the delivered mark `position` at a start after a kill; NOWHERE resets it."""
+        """Take over the delivered mark `position` at a start after a kill."""
         self._durable = position
         self._noted = position
         self._passes_up_to = position - AHEAD

@@ -137,6 +137,8 @@ class Queue(Consumable, Wakeable):
             paging = self.context.paging
             is_paged = paging.window > 0 or self.persistence.is_stored
             backlog = Backlog(Paged(self, priority, paging) if is_paged else None)
+            # the store keeps its delivered mark: what comes from now on is not below it
+            backlog.begin_behind(self.persistence.suspected_up_to)
             self.backlogs.by_priority[priority] = backlog
         return backlog
 

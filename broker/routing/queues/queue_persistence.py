@@ -184,7 +184,7 @@ class QueuePersistence:
     def restore(self, position: i64) -> None:
         """Take over the delivered mark of the store, a stored position, at a start after a kill.
 
-        NOWHERE resets it.
+        Call it before the queue has any messages: new ones get positions behind it.
         """
         self.suspected_up_to = position // 10
         gate = self._gate_in_force()

@@ -115,6 +115,21 @@ def test_if_a_batch_is_damaged_any_message_may_have_been_delivered() -> None:
     assert new.batch.delivered == {"q": 29}, "after the next kill, too"
 
 
+def test_what_comes_after_a_damaged_batch_was_not_delivered() -> None:
+    old = Routing()
+    put(old, 1, 2, 3)
+    put(old, 9, priority=9)
+    acquire(old, opened(old), max_messages=1)
+    damaged = StoredLeases([stored_lease("l")], [], fencing_token=5, damaged=["l"])
+    new = restarted(old, leases=damaged)
+    for priority in (0, 9):
+        put(new, 5, priority=priority)
+    again = restarted(new, delivered=new.batch.delivered["q"])
+    entries = again.consumer(again.queue(), 9).entries
+    told = {(entry.message.encoded, int(entry.delivery_count)) for entry in entries}
+    assert told == {(text(1), 1), (text(2), 1), (text(3), 1), (text(9), 1), (text(5), 0)}
+
+
 def test_a_group_goes_on_being_its_own() -> None:
     old = Routing()
     for name in (b"a1", b"a2"):

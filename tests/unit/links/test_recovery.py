@@ -126,6 +126,54 @@ def test_what_lies_behind_that_was_not_delivered() -> None:
     assert told == {text(4): 1, text(1): 1, text(2): 1, text(3): 0}
 
 
+@pytest.mark.requirement("RCV-08")
+@pytest.mark.parametrize(
+    ("left", "scheduled"),
+    [
+        pytest.param([], [], id="the queue is empty"),
+        pytest.param([4], [], id="a message is left"),
+        pytest.param([9], [], id="a message of another priority is left"),
+        pytest.param([], [4], id="a message waits for its delivery time"),
+        pytest.param([], [9], id="one of another priority waits for that"),
+    ],
+)
+def test_what_comes_after_a_kill_was_not_delivered_before_the_next_one(
+    left: list[int], scheduled: list[int]
+) -> None:
+    """Its position is behind the delivered mark, which the store keeps."""
+    old = Routing()
+    for priority in left:
+        put(old, 1, priority=priority)
+    for priority in scheduled:
+        put(old, 2, priority=priority, deliver_at_ms=old.clock.wall_ms() + 1)
+    old.queue()
+    mark = 30_000 * 10 + 9
+    new = restarted(old, delivered=mark)
+    for priority in (4, 9):
+        put(new, 3, priority=priority)
+    new.advance(1)
+    again = restarted(new, delivered=mark)
+    entries = again.consumer(again.queue(), 10).entries
+    counts = {(entry.message.encoded, int(entry.delivery_count)) for entry in entries}
+    assert (text(3), 0) in counts
+    assert (text(3), 1) not in counts
+    assert ((text(1), 1) in counts) == bool(left)
+    assert len(entries) == len(left) + len(scheduled) + 2
+
+
+@pytest.mark.requirement("RCV-08")
+def test_what_comes_after_a_kill_goes_behind_what_was_there() -> None:
+    old = Routing()
+    put(old, 1, 2)
+    new = restarted(old, delivered=30_000 * 10 + 9)
+    put(new, 3)
+    new.page_out()
+    put(new, 4)
+    assert taken(new, new.queue()) == [text(number) for number in (1, 2, 3, 4)]
+    again = restarted(new, delivered=30_000 * 10 + 9)
+    assert taken(again, again.queue()) == [text(number) for number in (1, 2, 3, 4)]
+
+
 def test_what_was_held_by_a_consumer_waits_again() -> None:
     old = Routing()
     put(old, 1, 2, 3)

@@ -193,11 +193,22 @@ def entries(queue: Queue) -> list[QueueEntry]:
 
 def test_after_a_kill_what_the_store_knows_is_in_force() -> None:
     marked = Marked()
+    marked.send()
+    marked.commit_all()
+    marked.q.persistence.restore(place(BLOCK))
+    marked.let_read(10)
+    assert (marked.reader.taken, marked.batch.delivered) == ([b"0"], {})
+
+
+def test_what_comes_after_a_kill_is_not_known_yet() -> None:
+    marked = Marked()
     marked.q.persistence.restore(place(BLOCK))
     marked.send()
     marked.commit_all()
     marked.let_read(10)
-    assert (marked.reader.taken, marked.batch.delivered) == ([b"0"], {})
+    assert (marked.reader.taken, marked.batch.delivered) == ([], {"q": place(2 * BLOCK + 1)})
+    marked.commit_all()
+    assert marked.reader.taken == [b"0"]
 
 
 def test_a_store_that_commits_at_once_has_nothing_to_know() -> None:
