@@ -17,6 +17,7 @@ from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import ConsumerFilter
 from broker.routing.entries.participants import Consumer, Label
 from broker.routing.entries.record_mapping import leased_count
+from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import LeaseGone, NoSuchLeaseBatch, RoutingError
 from broker.routing.selector import Selector
 from broker.routing.timer_queue import TimerCallback, TimerQueue
@@ -251,6 +252,18 @@ class BatchLease(Consumer):
             raise NoSuchLeaseBatch(f"lease {self.name:.255} has no batch {batch_number}")
         found.take_out(entries)
         batch.lease_changes().acquire(as_stored_lease_batch(self, found))
+
+    def give_back(self, disposal: Disposal, batch: Batch) -> None:
+        """Return the messages that it holds to the queue as `disposal` says, at its end in `batch`.
+
+        The queue delivers none before `batch` is durable: a start after a kill would give them to
+        the lease again, as new, though another consumer had received them.
+        """
+        if self.batches:
+            self.queue.persistence.wait_for(batch)
+        for lease_batch in self.batches.values():
+            for entry in lease_batch.entries:
+                entry.queue.dispose(entry, disposal, batch)
 
     def as_stored(self) -> StoredLease:
         """Return the record that the store keeps of the lease."""

@@ -474,9 +474,7 @@ class Leases:
         lease.is_over = True
         del self.named[lease.name]
         self._call_off(lease, LeaseGone(f"gone: lease {lease.name:.255} {why}"), batch)
-        for lease_batch in lease.batches.values():
-            for entry in lease_batch.entries:
-                entry.queue.dispose(entry, disposal, batch)
+        lease.give_back(disposal, batch)
         self._leave(lease, batch)
         self._let_go(lease, batch)
 

@@ -39,7 +39,8 @@ class CommitGate:
 
     Stored messages with numbers up to `open_up_to` need not wait for their commit. The delivered
     mark in the store is the position `_durable`; it becomes `_noted` with the commit of the batch
-    of page `_noted_on`. `is_closed`: an entry was kept back since the last commit.
+    of page `_noted_on`. Until the commit of page `_shut_until` nothing passes. `is_closed`: an
+    entry was kept back since the last commit.
     """
 
     def __init__(self, queue: Wakeable, gates: Gates, stored_as: str) -> None:
@@ -53,6 +54,13 @@ class CommitGate:
         self._noted: i64 = NOWHERE
         self._noted_on: i64 = NOWHERE
         self._passes_up_to: i64 = NOWHERE
+        self._shut_until: i64 = NOWHERE
+
+    def shut(self, batch: Batch) -> None:
+        """Keep all entries back until the commit of `batch`."""
+        self.open_up_to = NOT_STORED
+        self._shut_until = batch.page
+        self._gates.add(self)
 
     def bar(self, entry: QueueEntry, batch: Batch, *, is_consumed: bool) -> None:
         """Keep the new `entry` back until its commit, and if possible for no later one.
@@ -116,8 +124,12 @@ class CommitGate:
         if self._noted_on <= durable_page:
             self._durable = self._noted
             self._passes_up_to = self._noted - AHEAD
-        if self._barred_up_to <= durable_up_to:
+        if self._shut_until > durable_page:
+            return True
+        self._shut_until = NOWHERE
+        if self._barred_up_to <= durable_up_to or self._barred_up_to == NOT_STORED:
             self.open_up_to = EVERY
+            self._barred_up_to = NOT_STORED
         else:
             self.open_up_to = max(self.open_up_to, durable_up_to)
         return self.open_up_to != EVERY or self._noted_on > durable_page

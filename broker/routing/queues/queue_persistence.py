@@ -4,7 +4,8 @@ Most messages are delivered before they are stored. Some are not: those publishe
 a transaction or a sink, those moved from one queue to another, those whose id is remembered for
 duplicate detection, those of durable queues, and those of addresses with
 `deliver_before_commit = false`. In a queue no message overtakes one that waits for its commit
-(`commit_gate.py`).
+(`commit_gate.py`). When messages of a lease return to their queue, it delivers none until the store
+no longer has them as leased.
 
 Messages that are not durable are written, too, if memory is short: they are spilled. The store
 keeps them until they are consumed, or until it is opened the next time. A queue that it does not
@@ -145,6 +146,13 @@ class QueuePersistence:
         """
         gate = self._gate_in_force()
         return gate is None or gate.admit(entry, batch, is_leased=is_leased)
+
+    def wait_for(self, batch: Batch) -> None:
+        """Let no stored entry be delivered before `batch` is durable."""
+        gate = self._gate_in_force()
+        if gate is not None:
+            gate.shut(batch)
+            batch.is_urgent = True
 
     def is_closed(self) -> bool:
         """Return whether an entry was kept back since the last commit."""

@@ -25,6 +25,7 @@ class Marked(Routing):
         self.pages = 1
         self.batch = Batch(self.pages)
         self.numbers = 0
+        self.durable_up_to = -1
         self.known: dict[str, int] = {}
         self.q = self.queue()
         self.reader = RecordingConsumer()
@@ -44,7 +45,8 @@ class Marked(Routing):
     def written(self, batch: Batch) -> None:
         """End the commit of `batch`."""
         self.known.update(batch.delivered)
-        self.router.context.gates.lift(batch.last_number(), batch.page)
+        self.durable_up_to = max(self.durable_up_to, int(batch.last_number()))
+        self.router.context.gates.lift(self.durable_up_to, batch.page)
         self.pump()
 
     def commit_all(self) -> None:
@@ -183,6 +185,63 @@ def test_a_lease_waits_for_commits_as_any_consumer() -> None:
     assert (asked.batches, marked.batch.delivered) == ([], {})
     marked.written(marked.turn())
     assert [None if found is None else len(found.entries) for found in asked.batches] == [1]
+
+
+def holding_one() -> Marked:
+    """Return a queue whose lease `l` holds its message `0`; the reader has had `1`."""
+    marked = Marked()
+    marked.send(2)
+    marked.commit_all()
+    lease = opened(marked, marked.q, ttl_ms=10)
+    assert acquire(marked, lease, max_messages=1) == [b"0"]
+    marked.let_read(1)
+    marked.commit_all()
+    assert marked.reader.taken == [b"1"], "the delivered mark is beyond all of them"
+    marked.let_read(10)
+    return marked
+
+
+@pytest.mark.parametrize("expires", [False, True], ids=["released", "run out"])
+@pytest.mark.parametrize("later", [False, True], ids=["", "with a message that comes later"])
+def test_what_an_ended_lease_held_waits_until_its_end_is_durable(
+    expires: bool, later: bool
+) -> None:
+    """After a kill the lease would have it again, as if nobody had received it since."""
+    marked = holding_one()
+    if expires:
+        marked.advance(10)
+    else:
+        marked.router.leases.release("l", marked.batch)
+        marked.pump()
+    begun = marked.turn()
+    assert begun.leases is not None
+    if later:
+        marked.send()
+    assert marked.reader.taken == [b"1"]
+    marked.written(begun)
+    assert marked.reader.taken == ([b"1", b"0", b"2"] if later else [b"1", b"0"])
+
+
+def test_the_end_of_a_lease_keeps_back_what_a_transaction_sent_no_less() -> None:
+    marked = holding_one()
+    marked.router.leases.release("l", marked.batch)
+    ending = marked.turn()
+    marked.batch.scope = DISCHARGE
+    marked.send()
+    assert marked.reader.taken == [b"1"]
+    marked.written(ending)
+    assert marked.reader.taken == [b"1", b"0"]
+    marked.commit_all()
+    assert marked.reader.taken == [b"1", b"0", b"2"]
+
+
+def test_the_end_of_a_lease_without_messages_keeps_nothing_back() -> None:
+    marked = Marked()
+    marked.let_read(10)
+    opened(marked, marked.q)
+    marked.router.leases.release("l", marked.batch)
+    marked.send()
+    assert marked.reader.taken == [b"0"]
 
 
 def entries(queue: Queue) -> list[QueueEntry]:
