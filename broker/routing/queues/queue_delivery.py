@@ -168,11 +168,15 @@ class QueueDelivery:
         holds = state.holds_deliveries()
         rests = holds or self._rests()
         self._left = i64(0) if rests else DELIVERED_AT_ONCE
+        first_of: i64 = 0
         while state.backlogs.waiting > 0 and self._left > 0 and not state.holds_too_much():
             consumer = consumers.round.next()
             if consumer is None:
                 break
+            if self._awaits_load and consumer.priority < first_of:
+                break  # what has to be loaded shows what one of higher priority gets
             if not self._serve(consumer, now_ms, batch):
+                first_of = consumer.priority
                 consumers.round.leave(consumer)
                 if passed_over is None:
                     passed_over = []

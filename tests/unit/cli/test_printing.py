@@ -22,7 +22,7 @@ VALUES = [
     pytest.param(False, "no", id="false"),
     pytest.param(0, "0", id="a number"),
     pytest.param("a\x1b[2J\n", "a\ufffd[2J\ufffd", id="what a terminal would obey"),
-    pytest.param("\x9b31m\x9d0;\u202eb", "\ufffd31m\ufffd0;\ufffdb", id="C1 and bidi"),
+    pytest.param("\x9b31m\x9d0;\u202eb", "\ufffd31m\ufffd0;\ufffdb", id="CSI, OSC and bidi"),
     pytest.param(["a", 1], '["a", 1]', id="a list"),
     pytest.param({"\x9bk": "\u202e"}, '{"\\u009bk": "\\u202e"}', id="a map with controls"),
 ]
@@ -58,7 +58,7 @@ def test_bytes_in_json() -> None:
 JSON = [
     pytest.param("a b", '"a b"', id="nothing to escape"),
     pytest.param("ä €", '"ä €"', id="printable beyond ASCII"),
-    pytest.param("a\n\t\x1b", r'"a\n\t\u001b"', id="C0, which JSON escapes anyway"),
+    pytest.param("a\n\t\x1b", r'"a\n\t\u001b"', id="what JSON escapes anyway"),
     pytest.param("\x7f\x9b\x9d", r'"\u007f\u009b\u009d"', id="DEL, CSI and OSC"),
     pytest.param("\u202e\u2028\ufeff", r'"\u202e\u2028\ufeff"', id="bidi, line end, BOM"),
     pytest.param("\xa0\u3000", r'"\u00a0\u3000"', id="spaces that are none"),

@@ -56,7 +56,7 @@ async def test_the_head_of_a_request_is_short(head: bytes, status: bytes) -> Non
 async def test_a_request_with_two_lengths_ends_the_connection(
     headers: str, status: int, is_first: bool
 ) -> None:
-    """What follows it is not taken for a request (RFC 9112, 6.3)."""
+    """Bytes that follow it are not taken for a request (RFC 9112, 6.3)."""
     body = b"5\r\nhello\r\n0\r\n\r\n"
     post = f"POST /livez HTTP/1.1\r\nHost: here\r\n{headers}\r\n\r\n".encode() + body
     last = HEAD + b"Connection: close\r\n\r\n"

@@ -262,3 +262,19 @@ class QueueMachine(RuleBasedStateMachine):
 
 TestQueue = pytest.mark.requirement("RCV-02", "RCV-03", "RCV-07")(QueueMachine.TestCase)
 TestQueue.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.requirement("RCV-07")
+def test_a_consumer_of_lower_priority_waits_for_a_load_of_a_higher_one() -> None:
+    """It has passed by the message that is loaded, the other one has yet to look at it."""
+    state = QueueMachine()
+    state.come()
+    state.come()
+    state.put(closes=False, groups=[""], how_many=1, priority=0)
+    state.put(closes=False, groups=["a"], how_many=2, priority=0)
+    state.take_together(credit=2)
+    state.come()
+    state.page_out(keep=0)
+    state.put(closes=False, groups=[""], how_many=1, priority=0)
+    state.take_together(credit=1)
+    state.teardown()
