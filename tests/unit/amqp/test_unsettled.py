@@ -1,5 +1,6 @@
 """The unsettled map: a ring that behaves as a list of ids, also over wraps and gaps."""
 
+import time
 from typing import Final
 
 import pytest
@@ -344,3 +345,43 @@ def test_many_links_of_a_session_that_ends_do_not_each_search_it() -> None:
         unsettled.put(sent(number, owners[number % len(owners)]))
     unsettled.part()
     assert [len(unsettled.take_all_of(owner)) for owner in owners] == [15] * len(owners)
+
+
+def with_stragglers() -> UnsettledDeliveries:
+    """Return 30,000 deliveries, every second one of their ids, that have left the ring."""
+    return holding(*range(0, 60_000, 2), 60_000 + RING_MAX, 60_001 + RING_MAX)
+
+
+def with_a_hole() -> UnsettledDeliveries:
+    """Return 50,000 deliveries, all but the first of them behind a gap of 15,000."""
+    return holding(0, *range(15_000, 65_000))
+
+
+@pytest.mark.parametrize(
+    ("unsettled", "first", "last"),
+    [
+        pytest.param(with_stragglers(), 1, 1 + 0x7FFF_FFFF, id="stragglers, of which it takes all"),
+        pytest.param(with_stragglers(), LAST - 5, LAST, id="stragglers, from before the first"),
+        pytest.param(with_stragglers(), 60_000, RING_MAX, id="stragglers, up to the ring"),
+        pytest.param(with_stragglers(), 0x7000_0000, 0x7000_0001, id="stragglers, far ahead"),
+        pytest.param(with_a_hole(), 1, 14_999, id="a gap of the ring"),
+        pytest.param(with_a_hole(), 65_000, 0x7FFF_FFFF, id="behind the ring"),
+    ],
+)
+def test_ranges_that_settle_nothing_cost_nothing_again_and_again(
+    unsettled: UnsettledDeliveries, first: int, last: int
+) -> None:
+    """A read has some 40,000 dispositions: if each walked over what is kept, minutes."""
+    unsettled.take_range(first, last)
+    began_s = time.process_time()
+    for _ in range(200):
+        assert unsettled.take_range(first, last) == []
+    assert time.process_time() - began_s < 0.3
+
+
+def test_what_lies_in_front_of_a_gap_is_still_found() -> None:
+    unsettled = with_a_hole()
+    assert unsettled.take_range(1, 14_998) == []
+    assert ids_of(unsettled.take_range(LAST, 15_001)) == [0, 15_000, 15_001]
+    assert unsettled.take(15_002) is not None
+    assert unsettled.count == 50_001 - 4
