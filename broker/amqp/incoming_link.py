@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
 @final
 class IncomingLink(Link):
-    """A link on which the peer sends; the broker grants credit, counts, assembles and settles."""
+    """A link on which the peer sends; the broker grants credit, counts, assembles and settles.
+
+    `awaited` has the ids of its deliveries in `awaited` of the session.
+    """
 
     def __init__(self, session: Session, attach: Attach, our_handle: i64) -> None:
         super().__init__(session, attach, our_handle)
@@ -57,6 +60,7 @@ class IncomingLink(Link):
         self._tag: bytes | None = None
         self.kept: ReceivedOutcomes | None = None
         self._kept_tags: Final[dict[int, bytes]] = {}
+        self.awaited: Final[dict[int, None]] = {}
 
     def accept(
         self,
@@ -157,7 +161,7 @@ class IncomingLink(Link):
                 self._tag = None
                 settled = transfer.settled == 1
                 if self.settles_second and not settled and transfer.rcv_settle_mode != RCV_FIRST:
-                    self.session.await_settlement(transfer.delivery_id, self)
+                    self.session.awaited.put(transfer.delivery_id, self)
                     self._keep(transfer, data)
                 if transfer.state_at < 0:
                     owner.delivered(transfer.delivery_id, data, at, end, settled)
@@ -296,7 +300,7 @@ class IncomingLink(Link):
         partial.intake = None
         self._drop_partial()
         if partial.settles_second and not partial.settled:
-            self.session.await_settlement(partial.delivery_id, self)
+            self.session.awaited.put(partial.delivery_id, self)
             if partial.txn_id is None:
                 self._keep_tag(partial.delivery_id, self._tag)
         if intake is not None:
@@ -396,7 +400,7 @@ class IncomingLink(Link):
             return
         if kept.knows(tag):
             self._kept_tags[int(resumed.delivery_id)] = tag
-            self.session.await_settlement(resumed.delivery_id, self)
+            self.session.awaited.put(resumed.delivery_id, self)
             kept.resumed(tag, self, resumed.delivery_id)
 
     def report(self, delivery_id: i64, outcome: Outcome) -> None:
@@ -454,7 +458,7 @@ class IncomingLink(Link):
 
     def _settles_now(self, delivery_id: i64) -> bool:
         """Return False if the sender must settle the delivery first (2.6.12), else True."""
-        return not self.settles_second or not self.session.awaits_settlement(delivery_id)
+        return not self.settles_second or not self.session.awaited.has(delivery_id)
 
     def end(self, *, closed: bool) -> None:
         partial = self._partial
@@ -462,8 +466,8 @@ class IncomingLink(Link):
             unfinished = LinkFault(DETACH_FORCED, "a link has ended in the middle of a message")
             self.session.connection.owner.transaction_failed(partial.txn_id, unfinished)
         self._drop_partial()
-        if self.settles_second:
-            self.session.forget_settlements(self)
+        if self.awaited:
+            self.session.awaited.forget(self)
         owner = self.owner
         self.owner = None
         if owner is not None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
-from broker.amqp import serial
 from broker.amqp.accepted import NOTHING, AcceptedRange
+from broker.amqp.awaited import AwaitedSettlements
 from broker.amqp.delivery import Delivery
 from broker.amqp.descriptors import ACCEPTED, RECEIVED, TRANSACTIONAL_STATE
 from broker.amqp.echoes import Echoes
@@ -33,7 +33,6 @@ from broker.amqp.errors import (
 from broker.amqp.frames import AMQP_FRAME, begin_frame, end_frame
 from broker.amqp.incoming_link import IncomingLink
 from broker.amqp.lifecycle import SessionEvent, SessionState, session_after
-from broker.amqp.limits import UNSETTLED_IN_MAX
 from broker.amqp.link import Link
 from broker.amqp.outcomes import ACCEPTED as ACCEPTED_STATE
 from broker.amqp.outcomes import DeliveryState, State, TransactionalState, error_of, read_state
@@ -85,11 +84,11 @@ class Session:
         self.attached: i64 = 0
         self.next_delivery_id: i64 = 0
         self.unsettled_out: Final = UnsettledDeliveries()
+        self.awaited: Final = AwaitedSettlements()
         self.accepted: Final = AcceptedRange()
         self.unfinished: list[OutgoingLink] = []
         self.partial_deliveries: i64 = 0  # of which a part has arrived
         self.echoes: Final = Echoes()
-        self._unsettled_in: Final[dict[int, IncomingLink]] = {}
         self._expected_delivery_id: i64 = -1
         self._remote_handle_max: Final[i64] = begin.handle_max
         self._links: list[Link | None] = []
@@ -124,8 +123,8 @@ class Session:
     def on_disposition(self, disposition: Disposition, data: bytes, end: i64) -> None:
         """Handle outcomes of sent deliveries, or the sender's settlement of its own (2.7.6)."""
         if disposition.role is SENDER:
-            if disposition.settled and self._unsettled_in:
-                self._settled_by_sender(disposition.first, disposition.last)
+            if disposition.settled:
+                self.awaited.settle(disposition.first, disposition.last)
             return
         if not disposition.settled and (
             disposition.state_code < 0 or disposition.state_code == RECEIVED
@@ -184,19 +183,6 @@ class Session:
             owner = delivery.sent_to  # None if one of the others has ended the link
             if owner is not None:
                 owner.retired(delivery, state, disposition.settled)
-
-    def _settled_by_sender(self, first: i64, last: i64) -> None:
-        if first == last:
-            self._end_settlement(int(first))
-            return
-        for delivery_id in list(self._unsettled_in):
-            if 0 <= serial.ahead(i64(delivery_id), first) <= serial.ahead(last, first):
-                self._end_settlement(delivery_id)
-
-    def _end_settlement(self, delivery_id: int) -> None:
-        link = self._unsettled_in.pop(delivery_id, None)
-        if link is not None and link.kept is not None:
-            link.settled_by_sender(i64(delivery_id))
 
     def on_flow(self, flow: Flow, now_ms: i64) -> None:
         """Take over the windows, and the credit if the flow names a link (2.7.4)."""
@@ -332,7 +318,7 @@ class Session:
             if link is not None:
                 link.lost()
         self.unsettled_out.clear()
-        self._unsettled_in.clear()
+        self.awaited.clear()
 
     # -- deliveries in
 
@@ -372,22 +358,6 @@ class Session:
                 settled=accepted.settled,
                 state=accepted.state,
             )
-
-    def await_settlement(self, delivery_id: i64, link: IncomingLink) -> None:
-        """Record a delivery that its sender settles first; SessionFault if there are too many."""
-        if len(self._unsettled_in) >= UNSETTLED_IN_MAX:
-            raise SessionFault(RESOURCE_LIMIT_EXCEEDED, "too many deliveries are unsettled")
-        self._unsettled_in[int(delivery_id)] = link
-
-    def awaits_settlement(self, delivery_id: i64) -> bool:
-        """Return whether the sender has still to settle a delivery before the broker."""
-        return int(delivery_id) in self._unsettled_in
-
-    def forget_settlements(self, link: IncomingLink) -> None:
-        """Delete the records of unsettled deliveries of `link`, which has ended."""
-        for delivery_id, owner in list(self._unsettled_in.items()):
-            if owner is link:
-                del self._unsettled_in[delivery_id]
 
     # -- frames out
 

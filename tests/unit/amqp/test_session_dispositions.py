@@ -425,9 +425,9 @@ def test_a_senders_settlement_is_final(disposition: Disposition, left: list[int]
     engine.send(*[Transfer(delivery_id=number, payload=PAYLOAD) for number in ids])
     session = inbox.link.session
     assert engine.send(disposition) == []
-    assert [number for number in ids if session.awaits_settlement(number)] == left
+    assert [number for number in ids if session.awaited.has(number)] == left
     assert engine.send(Detach(handle=0)) != []
-    assert not any(session.awaits_settlement(number) for number in ids)
+    assert not any(session.awaited.has(number) for number in ids)
 
 
 def test_a_sender_may_not_leave_everything_unsettled() -> None:
@@ -436,10 +436,10 @@ def test_a_sender_may_not_leave_everything_unsettled() -> None:
     other = engine.attach_sender(attach_sender(name="b", handle=1, rcv_settle_mode=RCV_SECOND))
     session = inbox.link.session
     for number in range(1, UNSETTLED_IN_MAX):
-        session.await_settlement(number, inbox.link)
+        session.awaited.put(number, inbox.link)
     assert engine.send(Transfer(delivery_id=0, handle=1, payload=PAYLOAD)) == []
     with pytest.raises(SessionFault, match=RESOURCE_LIMIT_EXCEEDED):
-        session.await_settlement(UNSETTLED_IN_MAX, inbox.link)
+        session.awaited.put(UNSETTLED_IN_MAX, inbox.link)
     (end,) = engine.send(Transfer(delivery_id=1, handle=1, payload=PAYLOAD), flow(handle=0))
     assert isinstance(end, End)
     assert end.error is not None
