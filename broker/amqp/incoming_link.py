@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.amqp import serial
-from broker.amqp.body import ENOUGH
 from broker.amqp.errors import (
     DETACH_FORCED,
     ILLEGAL_STATE,
@@ -261,18 +260,8 @@ class IncomingLink(Link):
         if intake is None:
             partial.stays_in_memory = True
             return
-        partial.intake = intake
         self.session.connection.hold_partial(-partial.held)
-        partial.held = 0
-        # the first part must be ENOUGH to find the body; then each piece is freed when it is taken
-        first = b""
-        while i64(len(first)) < ENOUGH:
-            first += partial.pieces.pop(0)
-        intake.take(first, 0, i64(len(first)))
-        first = b""
-        while partial.pieces:
-            piece = partial.pieces.pop(0)
-            intake.take(piece, 0, i64(len(piece)))
+        partial.stream_to(intake)
 
     def _check_continuation(
         self, transfer: Transfer, data: bytes, at: i64, *, partial: Partial

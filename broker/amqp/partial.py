@@ -6,6 +6,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from broker.amqp.body import ENOUGH
 from broker.amqp.events import Intake
 
 
@@ -45,3 +46,28 @@ class Partial:
         self.size += size
         self.transfers += 1
         self.settled = self.settled or settled
+
+    def stream_to(self, intake: Intake) -> None:
+        """Pass the pieces, ENOUGH bytes or more, to `intake`; each is freed when it is taken.
+
+        The first part that is passed is ENOUGH to find the body. A piece may be a single byte.
+        """
+        self.intake = intake
+        self.held = 0
+        pieces = self.pieces
+        size: i64 = 0
+        at: i64 = 0
+        while size < ENOUGH:
+            size += i64(len(pieces[at]))
+            at += 1
+        first = b"".join(pieces[:at])
+        del pieces[:at]
+        intake.take(first, 0, size)
+        first = b""
+        at = 0
+        while at < i64(len(pieces)):
+            piece = pieces[at]
+            pieces[at] = b""
+            intake.take(piece, 0, i64(len(piece)))
+            at += 1
+        pieces.clear()
