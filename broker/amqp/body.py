@@ -35,10 +35,7 @@ MORE: Final[i64] = -1
 """Returned instead of a length if more bytes are needed to compute it."""
 
 NAME_MAX: Final[i64] = 64
-"""Maximum bytes of a symbolic descriptor.
-
-No section, and no other described value that has a meaning here, has a longer name.
-"""
+"""Maximum bytes of the symbolic descriptor of a section: none has a longer name."""
 
 
 def find_body(data: bytes, start: i64, end: i64) -> i64:
@@ -110,10 +107,10 @@ class BodyScanner:
         if self._section < 0:
             return self._open_section()
         if self._is_descriptor:
-            if _is_cut(self._head, 0):
-                return MORE
-            self._is_descriptor = False
-            return 0
+            length = _length_of_descriptor(self._head)
+            if length != MORE:
+                self._is_descriptor = False
+            return length
         return self._open_value()
 
     def _open_section(self) -> i64:
@@ -125,9 +122,12 @@ class BodyScanner:
         if _is_cut(head, 1):
             return MORE
         code, _ = descriptor_at(head, 0, i64(len(head)))
+        self._section = code
+        self._depth = 0
         if code == FOOTER:
             self._has_footer = True
-        elif self._kind < 0 and DATA <= code <= AMQP_VALUE:
+            return 0
+        if self._kind < 0 and DATA <= code <= AMQP_VALUE:
             self._kind = code
         elif code != self._kind or code == AMQP_VALUE:
             raise malformed("a section that does not belong to the body")
@@ -136,8 +136,6 @@ class BodyScanner:
             raise LinkFault(
                 RESOURCE_LIMIT_EXCEEDED, f"more than {SECTIONS_MAX} sections in the body"
             )
-        self._section = code
-        self._depth = 0
         return 0
 
     def _open_value(self) -> i64:
@@ -187,23 +185,34 @@ def _length_of(head: bytes, code: i64) -> i64:
 
 
 def _is_cut(head: bytes, at: i64) -> bool:
-    """Return whether the descriptor at `at` (the byte after its 0x00) is incomplete."""
+    """Return whether the descriptor of a section, at `at` (behind its 0x00), is incomplete."""
+    size = i64(len(head)) - at
+    length = _length_of_descriptor(head, at)
+    if length == MORE:
+        return True
+    width: i64 = 5 if head[at] == 0xB3 else (2 if head[at] == 0xA3 else 1)
+    if length > NAME_MAX:
+        raise malformed(f"the name of a section has more than {NAME_MAX} characters")
+    return size < width + length
+
+
+def _length_of_descriptor(head: bytes, at: i64 = 0) -> i64:
+    """Return the number of bytes of a descriptor that follow its size, or MORE.
+
+    It begins at `at`, behind its 0x00.
+    """
     size = i64(len(head)) - at
     if size == 0:
-        return True
+        return MORE
     code = i64(head[at])
     if code == 0x53:
-        return size < 2
+        return 1
     if code == 0x80:
-        return size < 9
+        return 8
     if code == 0x44:
-        return False
-    if code != 0xA3 and code != 0xB3:
-        raise malformed("a descriptor is neither a ulong nor a symbol")
-    width: i64 = 1 if code == 0xA3 else 4
-    if size <= width:
-        return True
-    length = i64(head[at + 1]) if width == 1 else u32_at(head, at + 1)
-    if length > NAME_MAX:
-        raise malformed(f"the name of a type has more than {NAME_MAX} characters")
-    return size < 1 + width + length
+        return 0
+    if code == 0xA3:
+        return MORE if size < 2 else i64(head[at + 1])
+    if code == 0xB3:
+        return MORE if size < 5 else u32_at(head, at + 1)
+    raise malformed("a descriptor is neither a ulong nor a symbol")

@@ -25,6 +25,10 @@ BODIES = {
     "a map": VALUE + b"\xd1\x00\x00\x00\x06\x00\x00\x00\x02\x41\x42",
     "an array": VALUE + b"\xe0\x04\x02\x50\x01\x02",
     "a described value": VALUE + b"\x00\x53\x01\x00\xa3\x03a:b\x40",
+    "a value with a name that no section has": VALUE + b"\x00\xa3\x41" + b"n" * 65 + b"\x40",
+    "a value with a very long name": VALUE + b"\x00\xb3\x00\x00\x01\x00" + b"n" * 256 + b"\x41",
+    "a value of a type with a code of eight bytes": VALUE + b"\x00\x80" + bytes(8) + b"\x40",
+    "a value of the type zero": VALUE + b"\x00\x44\x40",
     "a descriptor of eight bytes": b"\x00\x80\x00\x00\x00\x00\x00\x00\x00\x75\xa0\x01a",
     "a descriptor by name": b"\x00\xa3\x10amqp:data:binary\xa0\x01a",
     "a descriptor by a long name": b"\x00\xb3\x00\x00\x00\x10amqp:data:binary\xa0\x01a",
@@ -85,7 +89,11 @@ def test_what_is_malformed_is_so_in_parts_too(data: bytes, step: int) -> None:
 
 
 def test_a_body_has_no_more_sections_than_its_limit() -> None:
-    body = walked((DATA + b"\xa0\x00") * SECTIONS_MAX, 1000)
+    most = (DATA + b"\xa0\x00") * SECTIONS_MAX
+    with_footer = most + FOOTER + b"\xc1\x01\x00"
+    split(with_footer, 0, len(with_footer))
+    assert walked(with_footer, 1000).is_whole()
+    body = walked(most, 1000)
     with pytest.raises(Fault) as found:
         body.walk(DATA, 0, len(DATA))
     assert found.value.condition == RESOURCE_LIMIT_EXCEEDED
@@ -93,7 +101,7 @@ def test_a_body_has_no_more_sections_than_its_limit() -> None:
 
 def test_no_name_of_a_type_is_gathered_without_end() -> None:
     with pytest.raises(Fault, match=str(NAME_MAX)):
-        walked(VALUE + b"\x00\xb3\x7f\xff\xff\xff", 1)
+        walked(b"\x00\xb3\x7f\xff\xff\xff", 1)
 
 
 def annotations(size: int) -> bytes:
