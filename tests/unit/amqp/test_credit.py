@@ -24,6 +24,8 @@ CREDITS = st.integers(0, 2**32 - 1) | FEW
         pytest.param(-1, 10, 3, 7, id="the receiver has not seen our attach, and counts from 0"),
         pytest.param(2**32 - 2, 10, 1, 7, id="under way across the wrap"),
         pytest.param(0, 2**32 - 1, 1, 2**32 - 2, id="as much credit as can be"),
+        pytest.param(0, 2**32 - 1, 2**32 - 1, 0, id="as much as can be, drained before"),
+        pytest.param(7, 2**31, 2**31 + 7, 0, id="half of that, drained before"),
     ],
 )
 def test_credit_that_is_left(

@@ -272,12 +272,13 @@ def test_a_drain_that_ends_with_the_credit_needs_no_flow() -> None:
     client.expect_deliveries(b"1")
 
 
-def test_a_drain_is_answered_as_often_as_it_is_asked() -> None:
+@pytest.mark.parametrize("credit", [0, 5, 2**31 - 1, 2**31, LAST])
+def test_a_drain_is_answered_as_often_as_it_is_asked(credit: int) -> None:
     client = Broker().session()
     client.attach_receiver()
     for _ in range(3):
-        client.flow(handle=0, credit=0, delivery_count=0, drain=True)
-        assert told_credit([client.expect_last(Flow)]) == (0, 0, True)
+        client.flow(handle=0, credit=credit, delivery_count=0, drain=True)
+        assert told_credit([client.expect_last(Flow)]) == (credit, 0, True)
 
 
 def test_a_drain_of_credit_that_is_on_its_way_back_is_answered() -> None:
