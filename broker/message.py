@@ -23,6 +23,7 @@ from broker.amqp.errors import (
     INVALID_FIELD,
     NOT_IMPLEMENTED,
     RESOURCE_LIMIT_EXCEEDED,
+    ConnectionFault,
     Fault,
     LinkFault,
 )
@@ -239,12 +240,17 @@ class Message:
     def annotated(self, changes: bytes) -> Message:
         """Return this message with `changes`, an encoded map, added to its annotations (3.4.5).
 
-        LinkFault if they become larger than a message may have, or the message is opaque.
+        LinkFault if they become larger than a message may have, or the message is opaque. Return
+        this message itself if its own cannot be decoded: its consumer is not to blame for them.
         """
         added, _ = take_value(changes, 0, i64(len(changes)))
         assert isinstance(added, Map)
+        try:
+            own = self.annotations()
+        except ConnectionFault:
+            return self
         return Message(
-            encoded=with_annotations(self.encoded, combined(self.annotations(), added)),
+            encoded=with_annotations(self.encoded, combined(own, added)),
             durable=self.durable,
             priority=self.priority,
             ttl_ms=self.ttl_ms,

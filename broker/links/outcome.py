@@ -67,7 +67,7 @@ def dispose(
             wanted = disposal(state)
         if isinstance(state, Modified) and state.message_annotations is not None:
             entry.queue.annotate(entry, state.message_annotations, batch)
-    except Fault as other:  # the client's annotations or the message's are malformed, or too many
+    except Fault as other:  # the client's annotations are malformed, or too many
         fault = LinkFault(other.condition, other.description)
     entry.sent_to = None
     entry.queue.dispose(entry, wanted, batch, cause=cause_of(state))

@@ -232,6 +232,11 @@ ANNOTATED = {
     ),
 }
 
+UNREADABLE = {
+    "a key twice": bytes.fromhex("c10904a3016141a3016141"),
+    "nested too deep": b"\xc1\x65\x02\xa3\x01a" + b"\x00\x53\x01" * 32 + b"\x41",
+}
+
 
 @pytest.mark.requirement("RCV-02")
 @pytest.mark.parametrize(("data", "annotations"), ANNOTATED.values(), ids=ANNOTATED.keys())
@@ -245,6 +250,12 @@ def test_annotations_are_added_to_those_of_the_message(data: bytes, annotations:
 
 def test_a_message_without_any_section_can_be_annotated() -> None:
     assert read(header("4040404040")).annotated(ADDED).encoded == b"\x00\x53\x72" + ADDED
+
+
+@pytest.mark.parametrize("own", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_annotations_that_cannot_be_decoded_stay_as_they_are(own: bytes) -> None:
+    message = read(b"\x00\x53\x72" + own + BODY)
+    assert message.annotated(ADDED) is message
 
 
 def test_annotations_may_not_grow_for_ever() -> None:

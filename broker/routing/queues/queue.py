@@ -331,9 +331,11 @@ class Queue(Consumable, Wakeable):
     def annotate(self, entry: QueueEntry, annotations: bytes, batch: Batch) -> None:
         """Add an encoded map to the annotations of the acquired `entry`, in this queue alone.
 
-        Raise Fault if the annotations become too large, or cannot be read.
+        Fault if they become too large or cannot be read; no effect if the message's own cannot.
         """
         message = entry.message.annotated(annotations)
+        if message is entry.message:
+            return
         self.state.bytes += message.size - entry.message.size
         self.context.memory.replaced(entry.message, message)
         entry.message = message
