@@ -10,6 +10,7 @@ from broker.message import Message
 from broker.routing.addresses.policy import BLOCK, DROP_OLDEST
 from broker.routing.credit.credit_pool import UNLIMITED, room_left
 from broker.routing.entries.entry import QueueEntry
+from broker.routing.entries.record_mapping import stored_position
 from broker.routing.errors import NeverFits, QueueFull
 from broker.routing.queues.message_events import PURGED, depart
 from storage.batch import Batch
@@ -112,13 +113,14 @@ def is_filled_by_stages(queue: Queue) -> bool:
 
 
 def make_room(queue: Queue, message: Message, batch: Batch) -> None:
-    """Discard waiting messages until `message` fits, or none is left.
+    """Discard messages until `message` fits, or none is left that no consumer holds.
 
-    The first one of the lowest priority is discarded first; delivered messages stay. If that one
-    has to be loaded, the queue owes the room until the load ends.
+    The first one of the lowest priority is discarded first; once none waits, the scheduled one that
+    came first. Delivered messages stay. If a message has to be loaded, the queue owes the room
+    until the load ends.
     """
     policy = queue.policy
-    while queue.backlogs.waiting > 0 and not has_room(
+    while has_any_to_discard(queue) and not has_room(
         max_messages=policy.max_messages,
         max_bytes=policy.max_bytes,
         messages=queue.contents(),
@@ -149,13 +151,29 @@ def make_owed_room(queue: Queue, batch: Batch) -> None:
             return
 
 
+def has_any_to_discard(queue: Queue) -> bool:
+    """Return whether `queue` has messages that no consumer holds."""
+    schedule = queue.state.schedule
+    return queue.backlogs.waiting > 0 or (schedule is not None and schedule.by_wall.size() > 0)
+
+
 def _discard_least(queue: Queue, batch: Batch) -> bool:
-    """Discard the first message of the lowest priority. False if it has to be loaded first."""
-    entry = least(queue.backlogs)
-    if entry is None:
-        return False
-    depart(entry, PURGED, batch, reason="displaced")
-    queue.withdraw(entry, batch)
+    """Discard the first message of the lowest priority, or the first one of the scheduled.
+
+    False if it has to be loaded first.
+    """
+    if queue.backlogs.waiting > 0:
+        entry = least(queue.backlogs)
+        if entry is None:
+            return False
+        depart(entry, PURGED, batch, reason="displaced")
+        queue.withdraw(entry, batch)
+    else:
+        schedule = queue.state.schedule
+        entry = None if schedule is None else schedule.by_wall.earliest()
+        assert entry is not None, "there is a message to discard"
+        depart(entry, PURGED, batch, reason="displaced")
+        queue.cancel(stored_position(entry), batch)
     queue.context.stats.displaced += 1
     return True
 

@@ -91,6 +91,10 @@ class Timeline:
         """Return the entry of stored position `number`; None if it is not here."""
         return self._entries.get(int(number))
 
+    def earliest(self) -> QueueEntry | None:
+        """Return the entry that was added first, None if there is none."""
+        return next(iter(self._entries.values()), None)
+
     def some(self, at_most: i64) -> list[QueueEntry]:
         """Return up to `at_most` entries, whichever are at hand."""
         return list(islice(self._entries.values(), int(at_most)))

@@ -5,6 +5,7 @@ import pytest
 from broker.routing.addresses.policy import BLOCK, DROP_OLDEST, REJECT, AddressPolicy
 from broker.routing.errors import QueueFull
 from broker.routing.queues.queue_limits import has_room
+from tests.support.clock import WALL_START_MS
 from tests.support.routing import Routing, counts, new_message
 
 FITS = {
@@ -124,3 +125,16 @@ def test_without_credit_one_may_not_take_the_room_of_those_who_have_it() -> None
     routing.put(queue, b"a")
     with pytest.raises(QueueFull):
         routing.put(queue, b"b")
+
+
+def test_scheduled_messages_are_dropped_once_none_waits() -> None:
+    routing = Routing(policy=AddressPolicy(max_messages=3, full=DROP_OLDEST))
+    queue = routing.queue()
+    for number in range(5):
+        later = new_message(b"later %d" % number, deliver_at_ms=WALL_START_MS + 1000)
+        queue.put(later, routing.batch)
+    assert (queue.contents(), routing.stats.displaced) == (3, 2)
+    routing.put(queue, b"now")
+    assert (queue.contents(), routing.stats.displaced) == (3, 3)
+    routing.advance(1000)
+    assert routing.consumer(queue, 9).taken == [b"now", b"later 3", b"later 4"]
