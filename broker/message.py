@@ -179,6 +179,11 @@ class Message:
         return None if self.optional_fields is None else self.optional_fields.large
 
     @property
+    def ttl_ends_ms(self) -> i64:
+        """Wall time in ms at which the ttl of the header ends; NEVER if there is none, or 0."""
+        return self.arrived_ms + self.ttl_ms if self.ttl_ms > 0 else NEVER
+
+    @property
     def message_format(self) -> i64:
         return i64(0) if self.optional_fields is None else self.optional_fields.message_format
 

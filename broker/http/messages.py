@@ -37,6 +37,7 @@ SCHEMA: Final = pa.schema(
         ("enqueuedAt", pa.timestamp("us", "UTC")),
         ("message", pa.binary()),
         ("messageFormat", pa.int64()),
+        ("ttlEndsAt", pa.timestamp("us", "UTC")),
     ]
 )
 
@@ -46,9 +47,9 @@ UNKNOWN: Final = pa.scalar(None, pa.int64())
 def batch_of(gathered: Gathered, messages: pa.Array) -> pa.RecordBatch:
     """Return `messages` with their columns, in the order of `gathered`.
 
-    `enqueuedAt` is null if the time of arrival is unknown, `messageFormat` if it is AMQP's own.
+    `enqueuedAt` is null if the time of arrival is unknown, `messageFormat` if it is AMQP's own, and
+    `ttlEndsAt` without a ttl.
     """
-    formats = gathered.formats
     arrived_ms = pa.array(gathered.arrived_ms, pa.int64())
     arrived_us = pc.if_else(pc.equal(arrived_ms, 0), UNKNOWN, pc.multiply(arrived_ms, 1000))
     return pa.record_batch(
@@ -56,12 +57,20 @@ def batch_of(gathered: Gathered, messages: pa.Array) -> pa.RecordBatch:
             pa.array(gathered.positions, pa.int64()),
             arrived_us.cast(SCHEMA.field("enqueuedAt").type),
             messages,
-            pa.array([formats.get(row) for row in range(len(messages))], pa.int64())
-            if formats
-            else pa.nulls(len(messages), pa.int64()),
+            _sparse(gathered.formats, len(messages)),
+            pc.multiply(_sparse(gathered.ttl_ends_ms, len(messages)), 1000).cast(
+                SCHEMA.field("ttlEndsAt").type
+            ),
         ],
         schema=SCHEMA,
     )
+
+
+def _sparse(values: dict[int, int], count: int) -> pa.Array:
+    """Return an array of `count` rows with `values` by row, null in the others."""
+    if not values:
+        return pa.nulls(count, pa.int64())
+    return pa.array([values.get(row) for row in range(count)], pa.int64())
 
 
 class Reading:

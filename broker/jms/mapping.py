@@ -89,15 +89,21 @@ class Decoder:
         self._known: dict[str, object] = {}
         self._others = NO_ANNOTATIONS
 
-    def decode(self, data: bytes, start: i64, end: i64, *, now_ms: int) -> JmsMessage:
-        """Return the message in `data[start:end]`; MappingError if it is malformed."""
+    def decode(
+        self, data: bytes, start: i64, end: i64, *, now_ms: int, ttl_ends_ms: int = 0
+    ) -> JmsMessage:
+        """Return the message in `data[start:end]`; MappingError if it is malformed.
+
+        `ttl_ends_ms` is the time at which the ttl of its header ends, if that is known; otherwise
+        0: the ttl then counts from `now_ms`.
+        """
         message = JmsMessage(NO_BODY, profile=self._profile)
         message.is_received = True
         sections = self.sections
         try:
             sections.read(data, start, end)
             self._read_annotations(data)
-            self._read_headers(message, data, now_ms=now_ms)
+            self._read_headers(message, data, now_ms=now_ms, ttl_ends_ms=ttl_ends_ms)
             if self._properties:
                 _read_application_properties(message.properties, data, sections)
             if self._body:
@@ -115,7 +121,9 @@ class Decoder:
             self._known, self._others = read_annotations(data, at, end)
             self._annotations = encoded
 
-    def _read_headers(self, message: JmsMessage, data: bytes, *, now_ms: int) -> None:
+    def _read_headers(
+        self, message: JmsMessage, data: bytes, *, now_ms: int, ttl_ends_ms: int
+    ) -> None:
         """Set all fields of `message` but its properties and body."""
         sections = self.sections
         end = sections.end
@@ -124,7 +132,7 @@ class Decoder:
         message.annotations = self._others
         read_header(message, data, sections.header, end)
         if message.time_to_live > 0:
-            message.expiration = now_ms + message.time_to_live
+            message.expiration = ttl_ends_ms or now_ms + message.time_to_live
         to, reply_to = read_properties(message, data, sections.properties, end, known=known)
         if to is None:
             message.destination = consumer

@@ -9,6 +9,7 @@ from mypy_extensions import i64
 
 from broker.clock import Clock
 from broker.large_body import LargeBody
+from broker.message import NEVER
 from broker.routing.entries.browse_slice import BrowseSlice
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.filter import ConsumerFilter
@@ -30,7 +31,8 @@ class Gathered:
 
     The bytes are those that a consumer gets. `large` has the bodies that are in the store, each
     with the index of its row; the bytes of that row end before the body. `formats` has the
-    message-formats that are not AMQP's own, by row.
+    message-formats that are not AMQP's own, by row, and `ttl_ends_ms` the ends of those that
+    have a ttl.
     """
 
     def __init__(self) -> None:
@@ -39,6 +41,7 @@ class Gathered:
         self.messages: Final[list[bytes]] = []
         self.large: Final[list[tuple[int, LargeBody]]] = []
         self.formats: Final[dict[int, int]] = {}
+        self.ttl_ends_ms: Final[dict[int, int]] = {}
         self.bytes: i64 = 0
 
     def add(self, entry: QueueEntry, clock: Clock) -> None:
@@ -52,6 +55,8 @@ class Gathered:
             self.large.append((len(self.messages), large))
         if message.message_format != 0:
             self.formats[len(self.messages)] = int(message.message_format)
+        if message.ttl_ends_ms != NEVER:
+            self.ttl_ends_ms[len(self.messages)] = int(message.ttl_ends_ms)
         self.positions.append(int(stored_position(entry)))
         self.arrived_ms.append(int(message.arrived_ms))
         self.messages.append(header + message.encoded)

@@ -3,7 +3,8 @@
 Both are for receivers that get copies. Each copy carries the position of its message in the queue
 and its arrival time: in the delivery-annotations, because these are the broker's and not the
 sender's. They also have the message-format, if that is not AMQP's own: not all client libraries
-show it otherwise.
+show it otherwise. If the message has a ttl, they have the time at which it ends: the ttl in the
+header is what is left of it at the delivery, so it has another value in each copy.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from broker.amqp.encode import (
 from broker.amqp.errors import INVALID_FIELD, LinkFault
 from broker.amqp.terminus import SourceFilter
 from broker.amqp.types import Integer, Map
-from broker.message import UNKNOWN
+from broker.message import NEVER, UNKNOWN
 from broker.routing.batches.lease_batch import SLICES_MAX
 from broker.routing.entries.browse_slice import WHENEVER, BrowseSlice
 from broker.routing.entries.entry import QueueEntry
@@ -35,6 +36,7 @@ BROWSE_SLICE: Final = "jms-broker:browse-slice:map"
 
 POSITION: Final = "x-opt-position"
 ENQUEUED_TIME: Final = "x-opt-enqueued-time"
+TTL_END: Final = "x-opt-ttl-end"
 MESSAGE_FORMAT: Final = "x-opt-message-format"
 
 NUMBER_MAX: Final = 2**63 - 1
@@ -98,7 +100,7 @@ def _number(said: Map, name: str, high: int, *, low: int = 0, default: int = -1)
 
 
 def placed(entry: QueueEntry) -> bytes:
-    """Return delivery-annotations with the position of `entry`, and its arrival time if known."""
+    """Return delivery-annotations with the position of `entry`, and with what is known of it."""
     content = BytesWriter()
     count = 2
     put_symbol(content, POSITION)
@@ -108,6 +110,11 @@ def placed(entry: QueueEntry) -> bytes:
         count += 2
         put_symbol(content, ENQUEUED_TIME)
         put_timestamp(content, arrived_ms)
+    ttl_ends_ms = entry.message.ttl_ends_ms
+    if ttl_ends_ms != NEVER:
+        count += 2
+        put_symbol(content, TTL_END)
+        put_timestamp(content, ttl_ends_ms)
     message_format = entry.message.message_format
     if message_format != 0:
         count += 2

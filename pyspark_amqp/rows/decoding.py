@@ -6,6 +6,7 @@ its values from all of them. Nothing else is decoded: the rows have the schema t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast, final
 
@@ -50,6 +51,7 @@ TOLD: Final = pa.schema(
         ("enqueuedAt", UTC_MICROSECONDS),
         ("message", pa.binary()),
         ("messageFormat", pa.int64()),
+        ("ttlEndsAt", UTC_MICROSECONDS),
     ]
 )
 """The broker's facts about messages; all but the message may be null."""
@@ -61,14 +63,16 @@ def told_of(
     positions: Sequence[int | None],
     enqueued_us: Sequence[int | None],
     formats: Sequence[int | None] | None = None,
+    ttl_ends_us: Sequence[int | None] | None = None,
 ) -> pa.RecordBatch:
     """Return a batch of TOLD; all lists have the same length.
 
-    Without `formats`, all messages are in AMQP's own format.
+    Without `formats`, all messages are in AMQP's own format; without `ttl_ends_us`, it is unknown
+    when the ttl of any of them ends.
     """
-    if formats is None:
-        formats = [None] * len(messages)
-    return pa.record_batch([positions, enqueued_us, messages, formats], schema=TOLD)
+    unknown = [None] * len(messages)
+    columns = [positions, enqueued_us, messages, formats or unknown, ttl_ends_us or unknown]
+    return pa.record_batch(columns, schema=TOLD)
 
 
 def _text_maps(maps: list[dict[str, object] | None]) -> list[object]:
@@ -101,11 +105,19 @@ FORM_READERS: Final[dict[str, dict[str, Reader]]] = {
 """The functions that differ from READERS, by the value of `propertiesAs`."""
 
 
+def wall_ms() -> int:
+    """Return the present time in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
 @final
 class RowMaker:
     """The maker of rows with the columns `names`, from messages of one place.
 
-    `consumer` is the destination of a message that names none. A message that is not a JMS message
+    `consumer` is the destination of a message that names none. `now_ms` returns the time of
+    reading, from which a ttl counts if the broker does not tell when it ends.
+
+    A message that is not a JMS message
     is a row as well, with the broker's facts, its bytes in `amqp` in any case, and the reason in
     `bodyJson`; its `bodyType` is null.
     """
@@ -120,6 +132,7 @@ class RowMaker:
         include_body: bool = True,
         include_raw: bool = False,
         properties_as: str = "typed",
+        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self.schema: Final = schema_of(message_columns(properties_as), names)
         # computed once: naming fields and hashing types takes Arrow a tenth of the time of a small
@@ -129,6 +142,7 @@ class RowMaker:
         self._constants: Final = {"address": address, "subscription": subscription}
         self._readers: Final = READERS | FORM_READERS[properties_as]
         self._include_raw: Final = include_raw
+        self._now_ms: Final = now_ms
         self._consumer: Final = consumer
         # bodies are decoded only if a column of theirs is requested
         self._body: Final = include_body and not BODY_COLUMNS.isdisjoint(names)
@@ -152,11 +166,12 @@ class RowMaker:
         messages = told.column("message")
         _, offsets, data = messages.buffers()
         first = messages.offset
-        received_ms = pc.divide(told.column("enqueuedAt").cast(pa.int64()), 1000).fill_null(0)
+        ttl_ends_ms = pc.divide(told.column("ttlEndsAt").cast(pa.int64()), 1000).fill_null(0)
         decoded.add(
             b"" if data is None else data.to_pybytes(),
             memoryview(offsets).cast("i")[first : first + len(messages) + 1].tolist(),
-            received_ms.to_pylist(),
+            ttl_ends_ms=ttl_ends_ms.to_pylist(),
+            now_ms=self._now_ms(),
         )
         return decoded
 

@@ -56,21 +56,26 @@ class Decoded:
         self.maps: Final = maps
         self._decoder: Final = Decoder(consumer=consumer, properties=properties, body=body)
 
-    def add(self, data: bytes, offsets: list[int], received_ms: list[int]) -> None:
+    def add(self, data: bytes, offsets: list[int], *, ttl_ends_ms: list[int], now_ms: int) -> None:
         """Decode further messages, each in `data` from one of the `offsets` to the next.
 
-        `received_ms` has their times of arrival in ms, 0 if unknown.
+        `ttl_ends_ms` has the times at which their ttl ends, 0 if unknown: it then counts from
+        `now_ms`, the time of reading.
         """
-        for at in range(len(received_ms)):
-            message = self._message(data, offsets[at], offsets[at + 1], now_ms=received_ms[at])
+        for at in range(len(ttl_ends_ms)):
+            message = self._message(
+                data, offsets[at], offsets[at + 1], now_ms=now_ms, ttl_ends_ms=ttl_ends_ms[at]
+            )
             self.messages.append(message)
             if self.maps is not None:
                 self.maps.close()
 
-    def _message(self, data: bytes, start: i64, end: i64, *, now_ms: int) -> JmsMessage:
+    def _message(
+        self, data: bytes, start: i64, end: i64, *, now_ms: int, ttl_ends_ms: int
+    ) -> JmsMessage:
         decoder = self._decoder
         try:
-            message = decoder.decode(data, start, end, now_ms=now_ms)
+            message = decoder.decode(data, start, end, now_ms=now_ms, ttl_ends_ms=ttl_ends_ms)
             if self.maps is not None:
                 self.maps.take(data, decoder.sections.application_properties, end)
         except (MappingError, Fault) as error:

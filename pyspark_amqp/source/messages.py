@@ -225,7 +225,19 @@ class YieldedPositions:
 
 def _by_http(options: Options, place: Place, part: Part) -> Iterator[pa.RecordBatch]:  # noqa: ARG001
     for batch in batches(options, part.path, part.arguments):
-        yield batch.select(TOLD.names).cast(TOLD)
+        yield complete(batch)
+
+
+def complete(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return what the broker told as TOLD; a broker of an older version has fewer columns."""
+    there = batch.schema.names
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if field.name in there
+        else pa.nulls(batch.num_rows, field.type)
+        for field in TOLD
+    ]
+    return pa.record_batch(columns, schema=TOLD)
 
 
 def _by_amqp(options: Options, place: Place, part: Part) -> Iterator[pa.RecordBatch]:
@@ -245,11 +257,14 @@ def _by_amqp(options: Options, place: Place, part: Part) -> Iterator[pa.RecordBa
             yield told_of(
                 [each.data for each in some],
                 positions=[each.position for each in some],
-                enqueued_us=[
-                    None if each.enqueued_ms is None else each.enqueued_ms * 1000 for each in some
-                ],
+                enqueued_us=[_microseconds(each.enqueued_ms) for each in some],
                 formats=[each.message_format for each in some],
+                ttl_ends_us=[_microseconds(each.ttl_ends_ms) for each in some],
             )
+
+
+def _microseconds(milliseconds: int | None) -> int | None:
+    return None if milliseconds is None else milliseconds * 1000
 
 
 def _gathered(found: Iterator[bytes]) -> Iterator[list[Received]]:

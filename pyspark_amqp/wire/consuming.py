@@ -31,6 +31,7 @@ from pyspark_amqp.wire.proton_parts import (
 DELIVERY_ANNOTATIONS: Final = 0x71
 POSITION: Final = "x-opt-position"
 ENQUEUED: Final = "x-opt-enqueued-time"
+TTL_END: Final = "x-opt-ttl-end"
 MESSAGE_FORMAT: Final = "x-opt-message-format"
 
 EXISTING_NODE: Final = "jms-broker:existing-node"
@@ -44,7 +45,7 @@ CREDIT: Final = 2000
 class Received:
     """A message as a consumer would get it, and the broker's facts about it.
 
-    `message_format` is None if it is AMQP's own; `position` and `enqueued_ms` if they are unknown.
+    `message_format` is None if it is AMQP's own; `position` and the times if they are unknown.
     """
 
     def __init__(
@@ -53,11 +54,13 @@ class Received:
         position: int | None = None,
         enqueued_ms: int | None = None,
         *,
+        ttl_ends_ms: int | None = None,
         message_format: int | None = None,
     ) -> None:
         self.data: Final = data
         self.position: Final = position
         self.enqueued_ms: Final = enqueued_ms
+        self.ttl_ends_ms: Final = ttl_ends_ms
         self.message_format: Final = message_format
 
 
@@ -214,10 +217,12 @@ def _received(data: bytes, told: dict[str, object]) -> Received:
     """Return the message with the facts in its delivery annotations."""
     position = told.get(POSITION)
     enqueued = told.get(ENQUEUED)
+    ttl_end = told.get(TTL_END)
     message_format = told.get(MESSAGE_FORMAT)
     return Received(
         data,
         position if isinstance(position, int) else None,
         enqueued.value if isinstance(enqueued, Timestamp) else None,
+        ttl_ends_ms=ttl_end.value if isinstance(ttl_end, Timestamp) else None,
         message_format=message_format if isinstance(message_format, int) else None,
     )

@@ -36,9 +36,10 @@ def test_the_columns() -> None:
     gathered.arrived_ms.extend([0, 1_750_000_000_001])
     gathered.messages.extend([b"a", b""])
     gathered.formats[1] = 0x8001_3700
+    gathered.ttl_ends_ms[1] = 1_750_000_000_001
     batch = batch_of(gathered, pa.array(gathered.messages))
     assert batch.schema == SCHEMA
-    types = ["int64", "timestamp[us, tz=UTC]", "binary", "int64"]
+    types = ["int64", "timestamp[us, tz=UTC]", "binary", "int64", "timestamp[us, tz=UTC]"]
     assert [str(field.type) for field in SCHEMA] == types
     at = datetime.fromtimestamp(1_750_000_000, UTC).replace(microsecond=1000)
     assert batch.to_pydict() == {
@@ -46,6 +47,7 @@ def test_the_columns() -> None:
         "enqueuedAt": [None, at],
         "message": [b"a", b""],
         "messageFormat": [None, 0x8001_3700],
+        "ttlEndsAt": [None, at],
     }
 
 

@@ -49,9 +49,14 @@ class Reader:
         return [position for gathered in self.all() for position in gathered.positions]
 
 
-def arrived(at_ms: int) -> Message:
+def arrived(at_ms: int, *, ttl_ms: int = -1) -> Message:
     return Message(
-        encoded=b"x", durable=False, priority=4, ttl_ms=-1, arrived_ms=at_ms, expires_at_ms=NEVER
+        encoded=b"x",
+        durable=False,
+        priority=4,
+        ttl_ms=ttl_ms,
+        arrived_ms=at_ms,
+        expires_at_ms=NEVER,
     )
 
 
@@ -101,6 +106,17 @@ def test_what_came_later_is_left_out(routing: Routing) -> None:
     assert Reader(routing, queue, part=BrowseSlice(arrived_until_ms=1009)).positions() == [4]
     (gathered,) = Reader(routing, queue, part=BrowseSlice(arrived_until_ms=1010)).all()
     assert (gathered.positions, gathered.arrived_ms) == ([4, 14], [1000, 1010])
+
+
+@pytest.mark.requirement("PIP-18")
+@pytest.mark.parametrize(("ttl_ms", "ends_ms"), [(-1, {}), (0, {}), (500, {0: 1500})])
+def test_when_a_ttl_ends_does_not_depend_on_the_time_of_reading(
+    routing: Routing, ttl_ms: int, ends_ms: dict[int, int]
+) -> None:
+    entry = QueueEntry(routing.queue(), arrived(1000, ttl_ms=ttl_ms), 0)
+    assert gathered_from([entry], 0, routing.clock).ttl_ends_ms == ends_ms
+    routing.clock.advance(100)
+    assert gathered_from([entry], 0, routing.clock).ttl_ends_ms == ends_ms
 
 
 def test_what_comes_while_it_reads_is_left_out(routing: Routing) -> None:

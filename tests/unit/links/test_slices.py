@@ -103,6 +103,15 @@ def test_what_means_nothing_is_refused(wrong: SourceFilter) -> None:
             ],
             id="when it came",
         ),
+        pytest.param(
+            new_message(arrived_ms=1_750_000_000_000, ttl_ms=5000),
+            [
+                ("x-opt-position", 2**40 * 10 + 4),
+                ("x-opt-enqueued-time", Timestamp(1_750_000_000_000)),
+                ("x-opt-ttl-end", Timestamp(1_750_000_005_000)),
+            ],
+            id="when its ttl ends",
+        ),
         pytest.param(new_message(), [("x-opt-position", 2**40 * 10 + 4)], id="nobody knows when"),
         pytest.param(
             opaque_message(b"", message_format=2**32 - 1),

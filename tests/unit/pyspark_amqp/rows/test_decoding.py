@@ -1,12 +1,15 @@
-"""Properties, map bodies and stream bodies in the forms of `propertiesAs` that have no types."""
+"""Values in the forms of `propertiesAs` that have no types, and the time of expiration."""
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
-from broker.amqp.types import Int
+from broker.amqp.types import Int, Timestamp, UInt
 from broker.jms import MapBody, NoBody, StreamBody, encode
-from tests.unit.pyspark_amqp.rows.test_columns import message_of, rows_of
+from pyspark_amqp.rows.decoding import RowMaker, told_of
+from tests.support.jms import HEADER, PROPERTIES, VALUE, joined
+from tests.unit.pyspark_amqp.rows.test_columns import NOW, message_of, rows_of
 
 
 def test_as_json_values_are_plain() -> None:
@@ -42,3 +45,32 @@ def test_as_strings_values_are_texts_without_types() -> None:
     }
     batch = rows_of([encode(message_of(StreamBody(["x", False])))], properties_as="string")
     assert batch.to_pylist()[0]["bodyList"] == ["x", "false"]
+
+
+@pytest.mark.parametrize(
+    ("ttl_ms", "absolute", "ends_ms", "expected"),
+    [
+        pytest.param(40, None, NOW + 60_000, NOW + 60_000, id="the broker tells its end"),
+        pytest.param(40, None, None, NOW + 40, id="another broker: from now on"),
+        pytest.param(40, NOW + 9, NOW + 60_000, NOW + 9, id="a time of the sender"),
+        pytest.param(40, 0, NOW + 60_000, None, id="the sender says never"),
+        pytest.param(None, None, None, None, id="without a ttl"),
+    ],
+)
+def test_when_a_message_expires(
+    ttl_ms: int | None, absolute: int | None, ends_ms: int | None, expected: int | None
+) -> None:
+    sections: list[tuple[int, object]] = []
+    if ttl_ms is not None:
+        sections.append((HEADER, [True, None, UInt(ttl_ms)]))
+    if absolute is not None:
+        sections.append((PROPERTIES, [*[None] * 8, Timestamp(absolute)]))
+    told = told_of(
+        [joined(*sections, (VALUE, "x"))],
+        positions=[None],
+        enqueued_us=[None],
+        ttl_ends_us=[ends_ms and ends_ms * 1000],
+    )
+    maker = RowMaker(["JMSExpiration"], address="q", now_ms=lambda: NOW)
+    [found] = maker.batch(told).column(0).cast(pa.int64()).to_pylist()
+    assert found == (expected and expected * 1000)

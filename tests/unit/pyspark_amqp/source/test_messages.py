@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Final
 
 import pytest
 
 from broker import Broker
-from broker.amqp.types import Int, Map, Symbol, Timestamp
+from broker.amqp.types import Int, Map, Symbol, Timestamp, UInt
 from pyspark_amqp.option_kinds import Position
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import Options, read_options
@@ -22,6 +23,7 @@ from pyspark_amqp.source.messages import (
     Place,
     Range,
     YieldedPositions,
+    complete,
     part_of_queue,
     rows,
     slice_of_lease,
@@ -38,6 +40,7 @@ TOLD: Final = Map(
         (Symbol("x-opt-other"), [1, "x"]),
         (Symbol("x-opt-position"), 70),
         (Symbol("x-opt-enqueued-time"), Timestamp(1_700_000_000_000)),
+        (Symbol("x-opt-ttl-end"), Timestamp(1_700_000_060_000)),
     ]
 )
 
@@ -48,6 +51,7 @@ def test_what_the_broker_tells_is_taken_out_of_a_message(header: list[tuple[int,
     told = unwrapped(joined(*header, (DELIVERY_ANNOTATIONS, TOLD), (VALUE, "hello")))
     assert told.data == message
     assert (told.position, told.enqueued_ms) == (70, 1_700_000_000_000)
+    assert told.ttl_ends_ms == 1_700_000_060_000
 
 
 @pytest.mark.parametrize(
@@ -120,6 +124,34 @@ def broker() -> Iterator[Broker]:
     with Broker(http={"port": 0}, address=address) as running:
         send(running.url, "orders", [message(at) for at in range(COUNT)])
         yield running
+
+
+@pytest.mark.requirement("PIP-30")
+@pytest.mark.parametrize("option", ["url", "managementUrl"])
+def test_a_ttl_counts_from_the_arrival_however_often_it_is_read(
+    broker: Broker, option: str
+) -> None:
+    """The header has what is left of the ttl, so it says another time at each reading."""
+    place = Place(f"dated by {option}")
+    send(broker.url, place.address, [joined((HEADER, [True, None, UInt(600_000)]), (VALUE, "x"))])
+    url = broker.url if option == "url" else broker.http_url
+    asked = read_options({"url": broker.url, option: url, "address": place.address}, Use.STREAM)
+    lease = Lease(asked, place.address, place)
+    made = lease.acquire(1, max_messages=1, max_bytes=0, until_ms=0, wait_ms=0)
+    part = slice_of_lease(lease.name, lease.fencing_token, 1, made.slices.index(1))
+    for _ in range(2):
+        [[row]] = [
+            batch.to_pylist() for batch in rows(asked, ["enqueuedAt", "JMSExpiration"], place, part)
+        ]
+        assert row["JMSExpiration"] - row["enqueuedAt"] == timedelta(minutes=10)
+    lease.close()
+
+
+def test_a_broker_of_an_older_version_has_fewer_columns() -> None:
+    older = told_of([b"x"], positions=[1], enqueued_us=[2]).drop_columns(["ttlEndsAt"])
+    assert (
+        complete(older).to_pylist() == told_of([b"x"], positions=[1], enqueued_us=[2]).to_pylist()
+    )
 
 
 def positions(options: Options, part: Part) -> list[int]:
