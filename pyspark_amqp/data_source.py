@@ -85,7 +85,8 @@ def _sink_options(given: Given, schema: StructType, *, overwrite: bool) -> Optio
     if overwrite:
         raise OptionError("messages are added to what is there: only mode append is allowed")
     is_raw = options.text("replay") == "raw"
-    check_columns(schema.fieldNames(), raw=is_raw, address=options.text("address"))
+    kinds = {field.name: field.dataType.typeName() for field in schema.fields}
+    check_columns(kinds, raw=is_raw, address=options.text("address"))
     return options
 
 

@@ -74,6 +74,13 @@ MAKERS: Final[dict[str, Callable[[Mapping[str, object]], Body]]] = {
 }
 """The function that makes a body, by the kind of message."""
 
+USED: Final[dict[str, frozenset[str]]] = {
+    **{kind: frozenset({column}) for column, kind in BODIES.items()},
+    "object": frozenset({"bodyBytes", "bodyJson"}),
+    "message": frozenset(),
+}
+"""The columns of which one has the body, by the kind of message."""
+
 
 @final
 class Bodies:
@@ -82,22 +89,20 @@ class Bodies:
     def __init__(self, columns: Columns, body_type: str | None) -> None:
         self._body_type: Final = body_type
         self._kinds: Final = columns.get("bodyType")
-        self._columns: Final = {name: columns[name] for name in BODIES if name in columns}
-        values = columns.get(VALUE, ())
-        for name, kind in (("bodyText", str), ("bodyBytes", bytes)):
-            if any(isinstance(value, kind) for value in values):
-                there = self._columns.get(name, values)
-                self._columns[name] = [
-                    value if other is None else other
-                    for other, value in zip(there, values, strict=True)
-                ]
+        self._columns: Final = {name: columns[name] for name in (*BODIES, VALUE) if name in columns}
 
     def of(self, at: int) -> Body:
-        """Return the body of the row `at`; raise ValueError if its columns make none."""
+        """Return the body of the row `at`; raise ValueError if its columns make none.
+
+        A column with a body that the kind of message does not use is an error: the message would be
+        sent without it.
+        """
         row = {name: values[at] for name, values in self._columns.items() if values[at] is not None}
         kind = self._body_type
         if self._kinds is not None and self._kinds[at]:
             kind = text_in("bodyType", self._kinds[at])
+        if VALUE in row:
+            _place_value(row, kind)
         if kind is None:
             kinds = [BODIES[name] for name in row]
             if len(kinds) > 1:
@@ -106,4 +111,21 @@ class Bodies:
         make = MAKERS.get(kind)
         if make is None:
             raise ValueError(f"bodyType {kind!r} is none of {', '.join(MAKERS)}")
+        if len(row) > 1:
+            raise ValueError(f"it has several bodies: {', '.join(row)}")
+        if not USED[kind].issuperset(row):
+            raise ValueError(f"a message of bodyType {kind} does not have a {', '.join(row)}")
         return make(row)
+
+
+def _place_value(row: dict[str, object], kind: str | None) -> None:
+    """Replace the column `value` of a row by that of its type; a text can be sent as bytes."""
+    value = row.pop(VALUE)
+    if not isinstance(value, str | bytes):
+        raise TypeError(f"{VALUE} is neither text nor binary")
+    if isinstance(value, str) and kind == "bytes":
+        value = value.encode()
+    name = "bodyText" if isinstance(value, str) else "bodyBytes"
+    if name in row:
+        raise ValueError(f"it has several bodies: {name}, {VALUE}")
+    row[name] = value

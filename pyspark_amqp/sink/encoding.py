@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
 import pyarrow as pa
@@ -40,11 +40,21 @@ class RowError(UserError, ValueError):
     """An error because a row is no message; the text says which row and why."""
 
 
-def check_columns(names: list[str], *, raw: bool, address: str | None) -> None:
+KINDS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    VALUE: ("STRING or BINARY", ("string", "char", "varchar", "binary")),
+}
+"""The types that a column of the sink may have, as the user writes them and as Spark names them."""
+
+NULL: Final = "void"
+"""Spark's name for the type of a column that is null in all rows."""
+
+
+def check_columns(kinds: Mapping[str, str], *, raw: bool, address: str | None) -> None:
     """Raise OptionError if rows with these columns cannot be sent.
 
-    Call it while a query is planned.
+    `kinds` has Spark's names of their types. Call it while a query is planned.
     """
+    names = list(kinds)
     if raw and "amqp" not in names:
         raise OptionError("option replay: raw needs the column amqp")
     if address is None and "address" not in names:
@@ -55,6 +65,12 @@ def check_columns(names: list[str], *, raw: bool, address: str | None) -> None:
         raise OptionError(
             f"the sink has no column {', '.join(strangers)}; allowed: {', '.join(allowed)}"
         )
+    if raw:
+        return
+    for name, kind in kinds.items():
+        meant, known = KINDS.get(name, ("", (kind,)))
+        if kind not in (*known, NULL):
+            raise OptionError(f"the column {name} of the sink is {meant}, not {kind.upper()}")
 
 
 @final
