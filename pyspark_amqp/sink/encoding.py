@@ -40,8 +40,17 @@ class RowError(UserError, ValueError):
     """An error because a row is no message; the text says which row and why."""
 
 
+TIMES: Final = ("JMSTimestamp", "JMSExpiration", "JMSDeliveryTime")
+
+WHOLE_NUMBERS: Final = (
+    *("JMSPriority", "JMSDeliveryMode", "JMSXGroupSeq", "JMS_AMQP_TTL", "messageFormat"),
+)
+
 KINDS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     VALUE: ("STRING or BINARY", ("string", "char", "varchar", "binary")),
+    # a whole number has no unit: some programs count seconds, others milliseconds
+    **dict.fromkeys(TIMES, ("TIMESTAMP", ("timestamp", "timestamp_ntz"))),
+    **dict.fromkeys(WHOLE_NUMBERS, ("a whole number", ("byte", "short", "integer", "long"))),
 }
 """The types that a column of the sink may have, as the user writes them and as Spark names them."""
 

@@ -102,7 +102,7 @@ def text_in(column: str, value: object) -> str:
 
 def whole_in(column: str, value: object) -> int:
     """Return `value`; raise ValueError, which names the column, if it is no whole number."""
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise ValueError(f"{column} is no whole number")
 

@@ -69,12 +69,31 @@ def test_no_body_is_left_out(row: dict[str, object], body_type: str | None, reas
         sent(row, body_type)
 
 
+@pytest.mark.parametrize("name", ["JMSPriority", "JMSDeliveryMode", "JMSTimestamp"])
+def test_a_boolean_is_no_number(name: str) -> None:
+    with pytest.raises(RowError, match=f"{name} is no whole number"):
+        sent({"value": "x", name: True})
+
+
 KINDS: Final = [
     ("value", "string", True),
     ("value", "binary", True),
     ("value", "void", True),
     ("value", "integer", False),
     ("value", "struct", False),
+    ("JMSTimestamp", "timestamp", True),
+    ("JMSExpiration", "timestamp_ntz", True),
+    ("JMSTimestamp", "long", False),
+    ("JMSExpiration", "long", False),
+    ("JMSDeliveryTime", "date", False),
+    ("JMSPriority", "byte", True),
+    ("JMSPriority", "void", True),
+    ("JMSPriority", "boolean", False),
+    ("JMSPriority", "string", False),
+    ("JMSDeliveryMode", "double", False),
+    ("JMSXGroupSeq", "long", True),
+    ("JMS_AMQP_TTL", "decimal", False),
+    ("messageFormat", "boolean", False),
 ]
 
 
