@@ -76,23 +76,22 @@ def archive(
     """
     from pyspark_amqp.jobs.archiving import Archiving
 
-    broker = take.broker_options(url, login, management_url, option)
-    job = Archiving.asked(
-        place,
-        broker,
-        whats=what.parts(),
-        address=address,
-        subscription=subscription,
-        selector=selector,
-        mode=None if mode is None else mode.value,
-        every=None if every is None else take.interval(every),
-        form=None if form is None else form.value,
-        catalog=catalog,
-        namespace=namespace,
-    )
     begin = time.monotonic()
     settings, chosen = SparkSettings(master, pairs(conf, "--conf")), engine_of(engine)
     with told("archive", engine=chosen) as progress:
+        job = Archiving.asked(
+            place,
+            take.broker_options(url, login, management_url, option),
+            whats=what.parts(),
+            address=address,
+            subscription=subscription,
+            selector=selector,
+            mode=None if mode is None else mode.value,
+            every=None if every is None else take.interval(every),
+            form=None if form is None else form.value,
+            catalog=catalog,
+            namespace=namespace,
+        )
         job.check(chosen.value)
         with engine_for(progress, "archive", chosen, settings) as started:
             job.run(started, progress.say)

@@ -41,6 +41,26 @@ They are small: a file of a batch has some MiB, and the job needs about a KiB of
 """
 
 
+FIXED: Final = {
+    "address": "use --address",
+    "subscription": "use --subscription",
+    "selector": "use --selector",
+    MODE: "use --mode",
+    "includeRaw": "the archive has each message bit for bit",
+    "propertiesAs": "the archive has all values with their types",
+    "failOnDataLoss": "the audit tells of missing rows",
+}
+"""The options of the data source that the job sets itself, with the reason or its own option."""
+
+
+def check_fixed(broker: Mapping[str, str]) -> None:
+    """Raise OptionError for an option in `broker` that the job sets itself."""
+    for name in broker:
+        for fixed, reason in FIXED.items():
+            if name.lower() == fixed.lower():
+                raise OptionError(f"option {name}: `archive` sets it itself: {reason}")
+
+
 def use_of(given: Mapping[str, str]) -> Use:
     """Return how a source with those options is read: browsed ones once, others as a stream."""
     return Use.BATCH if given[MODE] == "browse" else Use.STREAM
@@ -118,7 +138,11 @@ class Archiving:
         catalog: str | None = None,
         namespace: str | None = None,
     ) -> Archiving:
-        """Return the run that the command line asks for."""
+        """Return the run that the command line asks for.
+
+        Raise OptionError if `broker` has an option that the job sets itself.
+        """
+        check_fixed(broker)
         named = {"address": address, "subscription": subscription, "selector": selector}
         messages = {name: value for name, value in named.items() if value is not None}
         chosen = mode or ("browse" if subscription is None else "lease")

@@ -149,20 +149,48 @@ def _compact_folder(
 
 def _merge(files: Sequence[Path], target: Path) -> int:
     """Write all rows of `files`, in their order, to a new file on the disk; return their number."""
-    schema = pa.unify_schemas([_schema_of(file) for file in files])
+    schema = _common_schema(files)
     rows = 0
     with pq.ParquetWriter(target, schema, compression="zstd") as writer:
-        for batch in _batches(files):
+        for batch in _batches(files, schema):
             rows += batch.num_rows
-            writer.write_batch(_as(batch, schema))
+            writer.write_batch(batch)
     sync(target)
     return rows
 
 
-def _batches(files: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+def _common_schema(files: Sequence[Path]) -> pa.Schema:
+    """Return a schema with the columns of all `files`.
+
+    Raise ArchiveError, which names the file, if one has a column of another type.
+    """
+    schema = _schema_of(files[0])
+    for file in files[1:]:
+        try:
+            schema = pa.unify_schemas([schema, _schema_of(file)])
+        except pa.ArrowException as error:
+            raise ArchiveError(
+                f"{file} cannot be merged with {files[0].name} beside it: {error}; move the file"
+                " that the job `archive` has not written out of the archive"
+            ) from None
+    return schema
+
+
+def _batches(files: Sequence[Path], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `files` with the columns of `schema`.
+
+    Raise ArchiveError, which names the file, if one cannot be read.
+    """
     for file in files:
-        with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as source:
-            yield from source.iter_batches(ROWS_AT_ONCE)
+        try:
+            with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as source:
+                yield from (_as(batch, schema) for batch in source.iter_batches(ROWS_AT_ONCE))
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(file, error) from None
+
+
+def _damaged(file: Path, error: Exception) -> ArchiveError:
+    return ArchiveError(f"{file} is damaged: {error}; restore it, or move it out of the archive")
 
 
 def _schema_of(file: Path) -> pa.Schema:
@@ -172,8 +200,8 @@ def _schema_of(file: Path) -> pa.Schema:
     """
     try:
         schema = pq.read_schema(file)
-    except pa.ArrowInvalid as error:
-        raise ArchiveError(f"{file} is damaged: {error}") from None
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(file, error) from None
     for at, field in enumerate(schema):
         if pa.types.is_timestamp(field.type):
             schema = schema.set(at, field.with_type(UTC_MICROSECONDS))

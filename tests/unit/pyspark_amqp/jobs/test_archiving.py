@@ -59,6 +59,25 @@ def test_what_is_for_nobody_is_refused(name: str, mode: str) -> None:
             read_options(given, use_of(given))
 
 
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("propertiesAs", "json", "values with their types"),
+        ("propertiesas", "string", "values with their types"),
+        ("includeRaw", "false", "bit for bit"),
+        ("mode", "lease", "use --mode"),
+        ("address", "q", "use --address"),
+        ("Subscription", "durable/c/s", "use --subscription"),
+        ("selector", "a = 1", "use --selector"),
+        ("failOnDataLoss", "true", "the audit"),
+    ],
+)
+def test_what_the_job_sets_itself_is_no_option(name: str, value: str, reason: str) -> None:
+    with pytest.raises(OptionError, match=f"option {name}: `archive` sets it itself: .*{reason}"):
+        asked({name: value}, "browse")
+
+
 @pytest.mark.requirement("PIP-60")
 @pytest.mark.parametrize("mode", ["browse", "lease"])
 def test_messages_are_archived_by_one_job_at_a_time(tmp_path: Path, mode: str) -> None:

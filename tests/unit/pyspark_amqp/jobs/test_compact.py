@@ -178,3 +178,26 @@ def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match=r"part-y\.parquet"):
         compact(archive, [EVENTS])
     assert len(archive.files(EVENTS)) == 2
+
+
+def test_a_file_with_a_column_of_another_type_is_named(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    put(archive, 30, "part-x.parquet", range(2))
+    other = SCHEMA.set(SCHEMA.get_field_index("kind"), pa.field("kind", pa.binary()))
+    table = pa.Table.from_pylist([], schema=other)
+    pq.write_table(table, archive.data(EVENTS) / "date=2026-01-30" / "part-y.parquet")
+    with pytest.raises(ArchiveError, match=r"part-y\.parquet cannot be merged .*part-x.*kind"):
+        compact(archive, [EVENTS])
+    assert len(archive.files(EVENTS)) == 2
+
+
+def test_a_file_with_damaged_rows_is_named(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    put(archive, 30, "part-x.parquet", range(2))
+    broken = put(archive, 30, "part-y.parquet", range(2))
+    data = bytearray(broken.read_bytes())
+    data[4:200] = b"\xff" * 196
+    broken.write_bytes(data)
+    with pytest.raises(ArchiveError, match=r"part-y\.parquet is damaged"):
+        compact(archive, [EVENTS])
+    assert len(archive.files(EVENTS)) == 2
