@@ -5,8 +5,9 @@ in one step of the file system (`renameat2` with `RENAME_EXCHANGE`), and the old
 So a reader sees all old or all new files, even after a crash. What a crash leaves in `_staging` is
 deleted by the next run.
 
-The files of a query's last batch stay as they are: Spark may write it once more, and finds them by
-their names. So do those of batches written since compaction began: one of them is the last now.
+The files of a query's last batch stay as they are if the query has a checkpoint: it may write that
+batch once more, and finds them by their names. So do those of batches written since compaction
+began: one of them is the last now.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ def compact(
     for what in asked:
         # a compaction that was killed may have left a table behind
         _follow(archive, what)
-        last = last_batches(archive.files(what))
+        # the files first: a query has a checkpoint before it has any
+        files = archive.files(what)
+        last = last_batches(files, archive.queries())
         for folder in archive.folders(what):
             tell(folder)
             changed = _compact_folder(archive, folder, last, target_bytes)

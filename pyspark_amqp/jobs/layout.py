@@ -9,10 +9,11 @@ this needs a file system that the driver and the workers share.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -36,6 +37,9 @@ EARLIER_NAMES: Final = {EVENTS: "journal"}
 
 STAGING: Final = "_staging"
 CHECKPOINTS: Final = "_checkpoints"
+METADATA: Final = "metadata"
+"""The file in a checkpoint of Spark that has the id of its query."""
+
 LOCK: Final = "_lock"
 
 DELTA_LOG: Final = "_delta_log"
@@ -63,6 +67,9 @@ COLUMNS: Final = {MESSAGES: MESSAGE_COLUMNS, EVENTS: EVENT_LOG_COLUMNS}
 FILE: Final = re.compile(r"part-(?P<query>[0-9a-z]+)-b(?P<batch>\d{10})-(?P<number>\d+)\.parquet")
 """The name of a file that a batch of a query has written."""
 
+
+ENDED: Final = "ended"
+"""In place of the last batch of a query; it is behind all numbers."""
 
 UNSAFE: Final = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 """Characters that Spark writes as %XX in the name of a folder, as Hive does."""
@@ -111,6 +118,16 @@ class Archive:
     def progress(self, name: str) -> Path:
         """Return the file in which the job on DuckDB records the progress of the source `name`."""
         return self.root / CHECKPOINTS / f"{name}.json"
+
+    def queries(self) -> set[str]:
+        """Return the queries that go on: only these may write a batch of theirs again.
+
+        Their names are those in the names of their files. Raise ArchiveError if the progress of one
+        cannot be read.
+        """
+        folder = self.root / CHECKPOINTS
+        found = {str(read_record(file).get("query")) for file in folder.glob("*.json")}
+        return found | {spark_query(file) for file in folder.glob(f"*/{METADATA}")}
 
     def engine_of(self, name: str) -> str | None:
         """Return the engine that has begun to archive the source `name`; None if none has."""
@@ -241,6 +258,37 @@ class Archive:
         return engine.parquet(self.data(what), {"date": "STRING", **COLUMNS[what]})
 
 
+def read_record(file: Path) -> dict[str, object]:
+    """Return the object of JSON in a small file, which is its last line.
+
+    Raise FileNotFoundError if there is none, ArchiveError, which says what to do, if it is damaged.
+    """
+    lines = file.read_bytes().splitlines()
+    try:
+        told = json.loads(lines[-1])
+    except (ValueError, IndexError):
+        told = None
+    if isinstance(told, dict):
+        return told
+    raise damaged(file)
+
+
+def damaged(file: Path) -> ArchiveError:
+    """Return the error that the record of the progress of a query cannot be read."""
+    return ArchiveError(
+        f"{file} is damaged: restore it; or delete it, then the job begins anew behind the last"
+        " row in the archive, and leased messages return to their queue when their lease expires"
+    )
+
+
+def spark_query(metadata: Path) -> str:
+    """Return the name in the names of its files of the query of Spark with that checkpoint."""
+    told = read_record(metadata).get("id")
+    if not isinstance(told, str):
+        raise damaged(metadata)
+    return told.replace("-", "")[:12]
+
+
 def _written_at(path: Path) -> float:
     try:
         return path.stat().st_mtime
@@ -296,11 +344,17 @@ def may_come_again(file: Path, last: Mapping[str, str]) -> bool:
     return name is not None and name["batch"] >= last.get(name["query"], "")
 
 
-def last_batches(files: Iterable[Path]) -> dict[str, str]:
-    """Return the last batch of each query that has files."""
+def last_batches(files: Iterable[Path], queries: Container[str] | None = None) -> dict[str, str]:
+    """Return the last batch of each query that has files.
+
+    That of a query that is not in `queries`, if these are given, is behind all its files: it has
+    ended, as one that browsed, and writes nothing again.
+    """
     last: dict[str, str] = {}
     for file in files:
         name = FILE.fullmatch(file.name)
         if name is not None:
-            last[name["query"]] = max(last.get(name["query"], ""), name["batch"])
+            has_ended = queries is not None and name["query"] not in queries
+            batch = ENDED if has_ended else name["batch"]
+            last[name["query"]] = max(last.get(name["query"], ""), batch)
     return last

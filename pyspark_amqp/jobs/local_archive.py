@@ -38,7 +38,9 @@ from pyspark_amqp.jobs.layout import (
     FOLDERS,
     MESSAGES,
     Archive,
+    damaged,
     folder_name,
+    read_record,
     write_durably,
 )
 from pyspark_amqp.jobs.statements import query
@@ -75,11 +77,15 @@ class RecordedBatch:
 
 
 def read_progress(file: Path) -> RecordedBatch | None:
-    """Return the recorded progress; None if there is none."""
+    """Return the recorded progress, None if there is none; ArchiveError if it is damaged."""
     try:
-        return RecordedBatch(**json.loads(file.read_text()))
+        told = read_record(file)
     except FileNotFoundError:
         return None
+    try:
+        return RecordedBatch(**told)  # type: ignore[arg-type] # by names, which are compared here
+    except TypeError:
+        raise damaged(file) from None
 
 
 def write_progress(file: Path, progress: RecordedBatch) -> None:

@@ -6,7 +6,6 @@ DuckDB would see rows twice.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -24,7 +23,15 @@ from pyspark_amqp.jobs.archive import (
     place,
     source_name,
 )
-from pyspark_amqp.jobs.layout import COLUMNS, EVENTS, FOLDERS, MESSAGES, Archive
+from pyspark_amqp.jobs.layout import (
+    COLUMNS,
+    EVENTS,
+    FOLDERS,
+    MESSAGES,
+    METADATA,
+    Archive,
+    spark_query,
+)
 from pyspark_amqp.jobs.statements import query as query_rows
 
 if TYPE_CHECKING:
@@ -40,8 +47,7 @@ def query_of(checkpoint: Path) -> str:
 
     A checkpoint made anew has another one, so its first batches replace nothing.
     """
-    told = json.loads((checkpoint / "metadata").read_text().splitlines()[-1])
-    return str(told["id"]).replace("-", "")[:12]
+    return spark_query(checkpoint / METADATA)
 
 
 class ArchiveBatchWriter:

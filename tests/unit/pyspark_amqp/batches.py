@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from pyspark_amqp.jobs.archive import BatchName, place, schema_in_files
 from pyspark_amqp.jobs.archiving import Archiving
 from pyspark_amqp.jobs.layout import EVENTS, Archive
+from pyspark_amqp.jobs.local_archive import RecordedBatch, write_progress
 
 DAY: Final = "date=2026-01-31"
 QUERY: Final = "q1"
@@ -34,6 +35,11 @@ def put(archive: Archive, number: int, *files: Iterable[int], again: bool = Fals
     """Put a batch of the event log into the archive, with a file for each of `files`."""
     staged = staged_files(archive, EVENTS, DAY, *files)
     place(archive, BatchName(EVENTS, QUERY, number), staged, may_be_there=again)
+
+
+def record(archive: Archive, query: str = QUERY) -> None:
+    """Record a query in the archive, which may write its last batch again."""
+    write_progress(archive.progress(f"events-{query}"), RecordedBatch(query))
 
 
 def asked(place: Path, form: str | None, **more: str) -> Archiving:

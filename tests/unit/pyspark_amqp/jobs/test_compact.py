@@ -15,9 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_amqp.jobs.compact import Compacted, compact, groups
-from pyspark_amqp.jobs.layout import EVENTS, FILE, MESSAGES, Archive, ArchiveError, file_name
+from pyspark_amqp.jobs.layout import (
+    EVENTS,
+    FILE,
+    MESSAGES,
+    METADATA,
+    Archive,
+    ArchiveError,
+    file_name,
+)
 from pyspark_amqp.rows.columns import EVENT_LOG_COLUMNS, schema_of
 from tests.support import killed_compaction
+from tests.unit.pyspark_amqp.batches import record
 
 ROOT: Final = Path(__file__).resolve().parents[4]
 AT: Final = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -36,6 +45,8 @@ def put(archive: Archive, day: int, name: str, ids: range, schema: pa.Schema = S
 def small_archive(root: Path) -> Archive:
     """Return an archive with two days of two queries; the last batch of each must be left alone."""
     archive = Archive(root)
+    record(archive, "a")
+    record(archive, "b")
     for batch in range(4):
         put(archive, 30, file_name("a", batch, 0), range(batch * 3, batch * 3 + 3))
     put(archive, 31, file_name("b", 0, 0), range(100, 102))
@@ -70,9 +81,38 @@ def test_small_files_become_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("PIP-62")
+def test_files_of_a_query_that_has_ended_are_merged(tmp_path: Path) -> None:
+    """A run that browses is a query of one batch, without a checkpoint."""
+    archive = Archive(tmp_path)
+    record(archive, "a")
+    checkpoint = archive.checkpoint("messages-1")
+    checkpoint.mkdir(parents=True)
+    (checkpoint / METADATA).write_text('{"id":"0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"}')
+    goes_on = [file_name(query, 0, 0) for query in ("0a1b2c3d4e5f", "a")]
+    for at, query in enumerate(("0a1b2c3d4e5f", "a", "b", "c", "d")):
+        put(archive, 30, file_name(query, 0, 0), range(at * 2, at * 2 + 2))
+    assert compact(archive, [EVENTS]) == Compacted(1, 5, 3, 6)
+    assert [file.name for file in archive.files(EVENTS) if file.name in goes_on] == goes_on
+
+
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.parametrize("name", ["events-1.json", f"events-1/{METADATA}"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "\xff"])
+def test_a_damaged_checkpoint_is_named(tmp_path: Path, name: str, text: str) -> None:
+    archive = small_archive(tmp_path)
+    file = archive.checkpoint("x").parent / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, encoding="latin-1")
+    with pytest.raises(ArchiveError, match=f"{name} is damaged: restore it; or delete it"):
+        compact(archive, [EVENTS])
+    assert len(archive.files(EVENTS)) == 7
+
+
+@pytest.mark.requirement("PIP-62")
 def test_batches_that_come_meanwhile_stay_as_they_are(tmp_path: Path) -> None:
     """A job killed after such a batch writes it again, and finds its files by their names."""
     archive = Archive(tmp_path)
+    record(archive, "a")
     for batch in range(4):
         put(archive, 30, file_name("a", batch, 0), range(batch * 3, batch * 3 + 3))
 
@@ -93,6 +133,7 @@ def test_batches_that_come_meanwhile_stay_as_they_are(tmp_path: Path) -> None:
 def test_wherever_it_is_killed_there_is_all_of_the_old_or_all_of_the_new(tmp_path: Path) -> None:
     original = tmp_path / "original"
     archive = Archive(original)
+    record(archive, "a")
     for batch in range(4):
         put(archive, 30, file_name("a", batch, 0), range(batch * 3, batch * 3 + 3))
     old = killed_compaction.read(original)

@@ -24,7 +24,7 @@ from pyspark_amqp.jobs.layout import (
     ArchiveError,
     folder_name,
 )
-from tests.unit.pyspark_amqp.batches import DAY, QUERY, asked, put, staged_files
+from tests.unit.pyspark_amqp.batches import DAY, QUERY, asked, put, record, staged_files
 
 needs_delta: Final = pytest.mark.skipif(
     importlib.util.find_spec("deltalake") is None and os.environ.get("CI") != "true",
@@ -166,6 +166,7 @@ def test_a_compacted_table_has_the_same_rows(
         if any(FILE.fullmatch(file.name) is None for file in archive.files(what)):
             raise SystemExit
 
+    record(archive)
     for number in range(4):
         put(archive, number, range(number * 3, number * 3 + 3))
     if is_killed:

@@ -206,6 +206,17 @@ def test_a_lease_that_ended_before_its_batch_was_settled_is_told(job: Job, broke
 
 
 @pytest.mark.requirement("PIP-69")
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"query": "a", "strange": 1}', "\xff"])
+@pytest.mark.parametrize("what", WHATS)
+def test_a_damaged_record_of_progress_is_named(job: Job, what: str, text: str) -> None:
+    file = job.progress(what)
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="latin-1")
+    with pytest.raises(ArchiveError, match=f"{file.name} is damaged: restore it; or delete it"):
+        job.run(what)
+
+
+@pytest.mark.requirement("PIP-69")
 def test_an_engine_does_not_continue_what_another_began(job: Job) -> None:
     job.run(EVENTS)
     with pytest.raises(ArchiveError, match="were begun with --engine duckdb: go on with it"):
