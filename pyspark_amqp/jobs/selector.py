@@ -1,8 +1,9 @@
 """JMS selectors as conditions of SQL on the data source's columns, by the broker's grammar.
 
 All of JMS 2.0 3.8.1.1 is evaluated as by the broker: three truth values, no comparison between
-types, exact or approximate numbers. Two things differ: a whole number that overflows 64 bits in a
-calculation is unknown, and the cost of a LIKE pattern is not limited.
+types, exact or approximate numbers. Three things differ: a whole number that overflows 64 bits in a
+calculation is unknown, a ulong beyond them is approximate, and the cost of a LIKE pattern is not
+limited.
 """
 
 from __future__ import annotations
@@ -339,8 +340,14 @@ def _regular(pattern: Token, escape: Token | None) -> str:
     return rf"(?s)\A{found}\z"
 
 
-EXACT_TYPES: Final = ("byte", "short", "int", "long")
+TEXT_TYPES: Final = ("string", "char", "symbol", "uuid")
+EXACT_TYPES: Final = (
+    *("byte", "short", "int", "long"),
+    *("ubyte", "ushort", "uint", "timestamp"),
+)
 APPROXIMATE_TYPES: Final = ("float", "double")
+"""The types of properties that are a text, or a number, to the broker (`selector/facts.py`), by the
+field of V that has it. A ulong is a number, too, and in the field `string`."""
 
 TEXT_COLUMNS: Final = frozenset(
     {
@@ -371,11 +378,14 @@ def _named(token: Token) -> Value:
         fail(f"a selector cannot ask for {name!r}", start)
     value = f"(try_element_at(properties, {_quoted(name)}))"
     kind = f"{value}.type"
+    ulong = f"TRY_CAST({value}.string AS BIGINT)"
     return Value(
         start,
-        text=f"(CASE WHEN {kind} IN ('string', 'char') THEN {value}.string END)",
-        exact=f"(CASE WHEN {kind} IN {literal(EXACT_TYPES)} THEN {value}.long END)",
-        approximate=f"(CASE WHEN {kind} IN {literal(APPROXIMATE_TYPES)} THEN {value}.double END)",
+        text=f"(CASE WHEN {kind} IN {literal(TEXT_TYPES)} THEN {value}.string END)",
+        exact=f"(CASE WHEN {kind} IN {literal(EXACT_TYPES)} THEN {value}.long"
+        f" WHEN {kind} = 'ulong' THEN {ulong} END)",
+        approximate=f"(CASE WHEN {kind} IN {literal(APPROXIMATE_TYPES)} THEN {value}.double"
+        f" WHEN {kind} = 'ulong' AND {ulong} IS NULL THEN TRY_CAST({value}.string AS DOUBLE) END)",
         truth=f"(CASE WHEN {kind} = 'boolean' THEN {value}.boolean END)",
         exists=f"coalesce({kind} <> 'null', FALSE)",
         is_name=True,

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Final
 
 import pytest
 
 from broker.amqp.sections import split
-from broker.amqp.types import Byte, Char, Float, Int, Short
+from broker.amqp.types import (
+    Byte,
+    Char,
+    Decimal,
+    Float,
+    Int,
+    Short,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
 from broker.jms import NON_PERSISTENT, JmsMessage, TextBody
 from broker.jms import encode as encode_jms
 from broker.message import read_message
@@ -44,6 +58,10 @@ MESSAGES: Final = [
     message(message_id="ID:1", correlation_id="c", type="order", timestamp=1_700_000_000_123),
     message({"JMSXAppID": "app"}, group_id="g", group_sequence=5, user_id="alice"),
     message(reply_to_group_id="replies"),
+    message({"u": ULong(7), "y": Symbol("q"), "t": Timestamp(-5), "i": uuid.UUID(int=7)}),
+    message({"u": ULong(2**64 - 1), "y": "q", "t": -5, "i": str(uuid.UUID(int=7))}),
+    message({"u": UInt(6), "y": Symbol("r"), "t": Timestamp(5), "i": b"7"}),
+    message({"u": UByte(5), "t": UShort(5), "i": Decimal(b"1234")}),
     encoded((VALUE, "x"), annotations={"x-opt-jms-type": "order"}),
 ]
 
@@ -131,6 +149,18 @@ SELECTORS: Final = [
     *("JMSCorrelationID LIKE 'c%'", "JMSType = 'order'", "JMSTimestamp = 1700000000123"),
     *("JMSTimestamp > 0", "JMSXGroupID = 'g'", "JMSXGroupSeq = 5", "JMSXUserID = 'alice'"),
     *("JMSTimestamp = 0", "JMSTimestamp IS NULL", "JMS_AMQP_REPLY_TO_GROUP_ID = 'replies'"),
+    *(
+        "u > 5",
+        "u = 7",
+        "u > 1e19",
+        "u + 1 = 8",
+        "u BETWEEN 5 AND 6",
+        "u < t",
+        "u = '7'",
+        "-u = -7",
+    ),
+    *("y = 'q'", "y LIKE '_'", "y IN ('q', 'r')", "y > 1", "t = -5", "t < 0", "t * 2 = 10"),
+    *(f"i = '{uuid.UUID(int=7)}'", "i IS NULL", "i IS NOT NULL", "i = 7", "NOT i = '7'"),
     *("JMSXAppID = 'app'", "JMSXDeliveryCount = 1", "JMSXGroupID IS NOT NULL"),
 ]
 
