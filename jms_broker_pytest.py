@@ -7,7 +7,7 @@ each has its own port, and each worker of pytest-xdist its own process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -65,8 +65,25 @@ def _settings(request: pytest.FixtureRequest) -> dict[str, Any]:
         "users": _users(config.getoption("--amqp-user") or config.getini("amqp_users")),
     }
     for marker in reversed(list(request.node.iter_markers("amqp_broker"))):
+        if marker.args:
+            raise pytest.UsageError(
+                f"the marker amqp_broker takes settings by name, such as max_delivery_count=3, not"
+                f" {', '.join(map(repr, marker.args))}"
+            )
         settings.update(marker.kwargs)
+    if not _is_users(settings["users"]):
+        raise pytest.UsageError(
+            f"users of the marker amqp_broker is a dict of passwords by name, such as"
+            f" {{'alice': 'sesame'}}, not {settings['users']!r}"
+        )
     return settings
+
+
+def _is_users(users: object) -> bool:
+    return users is None or (
+        isinstance(users, Mapping)
+        and all(isinstance(text, str) for pair in users.items() for text in pair)
+    )
 
 
 def _users(lines: list[str]) -> dict[str, str]:

@@ -116,7 +116,11 @@ Conf = Annotated[
 ]
 Since = Annotated[
     str | None,
-    typer.Option(help="Not before: 15m or 2h ago, or 2026-01-31T12:00.", show_default=False),
+    typer.Option(
+        help="Not before: 15m or 2h ago, or 2026-01-31T12:00 in the time zone of this machine, or"
+        " with an offset, such as 2026-01-31T12:00+00:00.",
+        show_default=False,
+    ),
 ]
 Until = Annotated[
     str | None, typer.Option(help="Before that time, written alike.", show_default=False)

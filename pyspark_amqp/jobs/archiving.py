@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from pyspark_amqp.jobs.layout import (
     MESSAGES,
     Archive,
     ArchiveError,
+    folder_name,
 )
 from pyspark_amqp.jobs.running import size_of
 from pyspark_amqp.option_table import Use
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 MODE: Final = "mode"
 
 PARQUET: Final = "parquet"
+
+NAME_MAX: Final = 255
+"""Maximum bytes in the name of a folder, on all usual file systems."""
 
 ROWS_AT_ONCE: Final = "maxMessagesPerTrigger"
 
@@ -59,6 +64,16 @@ def check_fixed(broker: Mapping[str, str]) -> None:
         for fixed, reason in FIXED.items():
             if name.lower() == fixed.lower():
                 raise OptionError(f"option {name}: `archive` sets it itself: {reason}")
+
+
+def check_name(address: str) -> None:
+    """Raise OptionError if no folder can have the name of the messages of `address`."""
+    size = len(os.fsencode(folder_name("address", address)))
+    if size > NAME_MAX:
+        raise OptionError(
+            f"option address: the folder address=NAME would have a name of {size} bytes,"
+            f" and {NAME_MAX} are allowed: {address[:40]}…"
+        )
 
 
 def use_of(given: Mapping[str, str]) -> Use:
@@ -170,6 +185,7 @@ class Archiving:
                 raise OptionError(
                     "messages of which queue? Give --address, or --subscription, or --what events"
                 )
+            check_name(given.get("address", ""))
             if use_of(given) is Use.BATCH and self.every is not None:
                 raise OptionError("--every: messages that stay are archived once; say --mode lease")
             checked.append(read_options(given, use_of(given)))

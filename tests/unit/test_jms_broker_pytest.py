@@ -130,3 +130,28 @@ def test_no_broker_is_imported_before_one_is_wanted() -> None:
         check=True,
     )
     assert done.stdout == "False\n"
+
+
+MARKED = """
+import pytest
+
+
+@pytest.mark.amqp_broker({marker})
+def test_it(amqp_broker):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("marker", "reason"),
+    [
+        ("3", "takes settings by name, such as max_delivery_count=3, not 3"),
+        ("{'max_delivery_count': 3}", "takes settings by name"),
+        ("users=['ada']", "users of the marker amqp_broker is a dict of passwords by name"),
+        ("users={'ada': 1}", "users of the marker amqp_broker is a dict of passwords by name"),
+    ],
+)
+def test_a_wrong_marker_is_told(tmp_path: Path, marker: str, reason: str) -> None:
+    told = run(tmp_path, MARKED.format(marker=marker))
+    assert "1 error" in told
+    assert f"UsageError: {reason}" in told or f"UsageError: the marker amqp_broker {reason}" in told

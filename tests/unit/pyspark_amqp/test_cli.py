@@ -123,6 +123,7 @@ WRONG: Final = [
     ("archive ARCHIVE --address q -o adress=q", 2, "did you mean address?"),
     ("archive ARCHIVE --address q -o pollTimeoutMs=x --mode lease", 2, "option pollTimeoutMs"),
     ("archive ARCHIVE --address q -o propertiesAs=json", 2, "`archive` sets it itself"),
+    (f"archive ARCHIVE --address {'q' * 248} --mode lease", 2, "255 are allowed"),
     ("archive ARCHIVE --address q -o nothing", 2, "'nothing' is not like NAME=VALUE"),
     ("archive ARCHIVE --address q --url http://h", 2, "option url"),
     ("archive ARCHIVE --address q --key k", 2, "option tls.certFile"),

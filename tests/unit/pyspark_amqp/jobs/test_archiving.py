@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from pyspark_amqp.jobs.archive import source_name
-from pyspark_amqp.jobs.archiving import Archiving, use_of
+from pyspark_amqp.jobs.archiving import Archiving, check_name, use_of
 from pyspark_amqp.jobs.layout import EVENTS, MESSAGES, WHATS, ArchiveError
 from pyspark_amqp.options import OptionError, read_options
 
@@ -76,6 +76,26 @@ def test_what_is_for_nobody_is_refused(name: str, mode: str) -> None:
 def test_what_the_job_sets_itself_is_no_option(name: str, value: str, reason: str) -> None:
     with pytest.raises(OptionError, match=f"option {name}: `archive` sets it itself: .*{reason}"):
         asked({name: value}, "browse")
+
+
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.parametrize(
+    ("address", "is_allowed"),
+    [
+        ("q" * 247, True),
+        ("q" * 248, False),
+        ("é" * 124, False),
+        ("/" * 82, True),
+        ("/" * 83, False),
+    ],
+    ids=["most", "too long", "of two bytes each", "most of three bytes", "of three bytes each"],
+)
+def test_a_queue_whose_folder_has_too_long_a_name(address: str, is_allowed: bool) -> None:
+    if is_allowed:
+        check_name(address)
+        return
+    with pytest.raises(OptionError, match=r"option address: .* 255 are allowed"):
+        check_name(address)
 
 
 @pytest.mark.requirement("PIP-60")
