@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Timer
 from typing import Final
 
@@ -14,6 +17,7 @@ import pyarrow as pa
 import pytest
 import typer
 
+from broker import Broker
 from pyspark_amqp.engines.duckdb_engine import DuckEngine, duck_engine
 from pyspark_amqp.errors import DataLossError, TransientError
 from pyspark_amqp.jobs.running import (
@@ -28,6 +32,8 @@ from pyspark_amqp.jobs.running import (
 from pyspark_amqp.options import OptionError
 from pyspark_amqp.sink.encoding import RowError
 from pyspark_amqp.source.lease import LeaseLostError
+
+ROOT: Final = Path(__file__).resolve().parents[4]
 
 LOST = """Traceback (most recent call last):
   File "worker.py", line 1, in main
@@ -197,3 +203,34 @@ def test_a_fault_of_an_audit_is_not_a_check_that_does_not_hold(
 def test_a_fault_of_another_job_is_raised() -> None:
     with pytest.raises(LookupError), told("report"):
         raise LookupError
+
+
+@pytest.mark.requirement("PIP-69")
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("archive FOLDER --address nobody --what messages --url URL", "there is no queue nobody"),
+        ("replay FOLDER --dry-run", "part-x.parquet cannot be read"),
+        ("replay FOLDER --dry-run --selector 1", "--selector: a condition is expected"),
+    ],
+    ids=["an error of a reader", "an error of DuckDB", "a wrong selector"],
+)
+def test_an_error_of_a_job_on_duckdb_is_one_line(tmp_path: Path, words: str, reason: str) -> None:
+    """DuckDB itself would print objects that live when Python ends."""
+    folder = tmp_path / "messages/date=2026-01-31/address=q"
+    folder.mkdir(parents=True)
+    (folder / "part-x.parquet").touch()
+    with Broker() as broker:
+        places = {"FOLDER": str(tmp_path), "URL": broker.url}
+        given = [places.get(word, word) for word in words.split()]
+        done = subprocess.run(
+            [sys.executable, "-m", "broker", "pipeline", *given, "--engine", "duckdb"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("replay: ")]
+    assert len(lines) == 1, done.stderr
+    assert reason in lines[0]
+    assert done.returncode in {1, 2}
