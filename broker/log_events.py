@@ -244,7 +244,8 @@ OVER_LIMIT: Final = LogEvent(
 )
 HELD_MOVED: Final = LogEvent("QUE-006", "messages that were held back are moved")
 REPORTS_LEFT_OUT: Final = LogEvent(
-    "QUE-007", "more messages were discarded, held back or moved than the log has lines for"
+    "QUE-007",
+    "more messages were discarded, held back, not selected or moved than the log has lines for",
 )
 QUARANTINED: Final = LogEvent(
     "QUE-008",
@@ -256,6 +257,11 @@ NAME_KEPT: Final = LogEvent(
     "QUE-010",
     "a node of an older broker keeps its name, which has a prefix",
     "The next start tries again; the line says what was in the way.",
+)
+SELECTOR_GIVEN_UP: Final = LogEvent(
+    "QUE-011",
+    "subscriptions did not get a message: their selector takes too many steps on it",
+    "Make the selector simpler, or what it reads shorter: [Limits](../limits.md) has the numbers.",
 )
 SUBSCRIPTION_ADOPTED: Final = LogEvent("SUB-001", "a subscription without an owner has one now")
 SUBSCRIPTION_ANEW: Final = LogEvent(

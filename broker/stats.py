@@ -158,6 +158,8 @@ class Stats:
     `listeners` are those of AMQP by name, and `http` if it has TLS.
     """
 
+    selectors_given_up: i64 = 0
+
     def __init__(self) -> None:
         self.listeners: Final[dict[str, ListenerStats]] = {}
         self.by: Final = Breakdowns()
@@ -259,6 +261,7 @@ class Stats:
             "displaced": self.displaced,
             "quarantined": self.quarantined,
             "duplicates": self.duplicates,
+            "selectors_given_up": self.selectors_given_up,
             "disk_shortages": self.disk_shortages,
             "memory_shortages": self.memory_shortages,
             "spilled": self.spilled,

@@ -48,6 +48,7 @@ def counters(stats: Stats) -> Values:
         "messages_expired_total": {(): stats.expired},
         "messages_unroutable_total": _counted(stats.by.unroutable),
         "messages_duplicate_total": {(): stats.duplicates},
+        "selectors_given_up_total": {(): stats.selectors_given_up},
         "spans_total": {
             ("exported",): stats.spans.exported,
             ("dropped",): stats.spans.dropped,

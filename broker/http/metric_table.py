@@ -72,6 +72,11 @@ BROKER: Final = (
     ),
     Metric("messages_duplicate_total", COUNTER, "Messages found to be repeats by their ids"),
     Metric(
+        "selectors_given_up_total",
+        COUNTER,
+        "Messages that subscriptions did not get, since their selector took too many steps",
+    ),
+    Metric(
         "spans_total",
         COUNTER,
         "Spans of traced messages: `exported`; `dropped`, since too many waited; `failed`, since"

@@ -38,6 +38,7 @@ from broker.links.broker_group import BrokerGroup
 from broker.links.drain import Drain
 from broker.links.login_expiries import LoginExpiries
 from broker.links.memory_guard import MemoryGuard
+from broker.links.peer_timers import JudgingPause
 from broker.links.rights_review import RightsReview
 from broker.links.service import CLAIMS, Service, ServiceNode
 from broker.links.uniqueness import Claim, ContainerIdVerdict, collide, verdict
@@ -105,6 +106,8 @@ class Container:
     the bridges of the settings, by name.
     """
 
+    receiving: Peer | None = None
+
     def __init__(
         self,
         *,
@@ -132,7 +135,7 @@ class Container:
         self.credit: i64 = credit
         self.product: Final = product
         self.sections: Final = Sections()
-        self.receiving: Peer | None = None
+        router.context.judging.watcher = JudgingPause(self)
         self.touched: list[Peer] = []
         self.closing = False
         self.adopts_subscriptions = True

@@ -137,6 +137,12 @@ class Peer(ConnectionOwner, DeferrableOutput):
         self._end_input(changes)
         container.run_round()
 
+    def judged_enough(self) -> None:
+        """Handle no more frames in this turn: messages to topics have cost enough evaluations."""
+        if not self.rests:
+            self.connection.hold_frames()
+            self.input_rests()
+
     def input_rests(self) -> None:
         self.rests = True
         self.hold_input()

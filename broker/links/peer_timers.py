@@ -8,9 +8,11 @@ from mypy_extensions import i64
 
 from broker.amqp.deadlines import NO_DEADLINE
 from broker.journal import Waiter
+from broker.routing.queues.judging import JudgingWatcher
 from broker.routing.timer_queue import TimerCallback, TimerQueue
 
 if TYPE_CHECKING:
+    from broker.links.container import Container
     from broker.links.peer import Peer
 
 
@@ -62,6 +64,19 @@ class InputPause(TimerCallback):
 
     def due(self, now_ms: i64) -> None:
         self._peer.go_on(now_ms)
+
+
+@final
+class JudgingPause(JudgingWatcher):
+    """Lets a client rest whose messages to topics have cost the evaluations of a turn."""
+
+    def __init__(self, container: Container) -> None:
+        self._container: Final = container
+
+    def judged_enough(self) -> None:
+        peer = self._container.receiving
+        if peer is not None:
+            peer.judged_enough()
 
 
 @final

@@ -22,7 +22,7 @@ from broker.management.later import Later
 from broker.management.messages import queue_of
 from broker.management.request import Request
 from broker.management.response import Response
-from broker.management.stretches import in_portions
+from broker.management.stretches import PORTION, in_portions
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.groups import Group
 from broker.routing.entries.participants import Consumer
@@ -117,7 +117,8 @@ class Flows:
         wanted = consumer.filter
         selected = free = offered = 0
         foreign: Group | None = None
-        async for portion in in_portions(entries):
+        # one evaluation of a selector may take as long as a stretch
+        async for portion in in_portions(entries, PORTION if wanted is None else 1):
             for entry in portion:
                 if wanted is not None and not wanted.passes(entry.message):
                     continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from broker.management.message_scan import Examination
 from broker.management.request import BAD_REQUEST, Refused, Request
 from broker.management.stretches import in_portions
 from broker.routing.queues.schedule import TimedEntry, Timeline
@@ -72,13 +73,14 @@ class ScheduledPage:
     async def entries(self, timeline: Timeline, place: tuple[int, int]) -> list[TimedEntry]:
         """Return the entries of the page that begins behind `place`, with their times."""
         found = await scheduled_behind(timeline, place, self._examined + 1)
+        examination = Examination(self._selector)
         matching: list[TimedEntry] = []
         for number, timed in enumerate(found):
             at_ms, rank, entry = timed
-            if number == self._examined or len(matching) == self._count:
+            if number == self._examined or len(matching) == self._count or examination.is_over():
                 return matching
             self.next = f"{at_ms}.{rank}"
-            if self._selector is None or self._selector.matches(entry.message):
+            if examination.matches(entry):
                 matching.append(timed)
         self.next = None
         return matching

@@ -1,4 +1,4 @@
-"""Attack classes S4, S5, S8, S10 (docs/design/hostile-input.md), each beside a healthy client."""
+"""Attack classes S1, S4, S5, S8, S10 (docs/design/hostile-input.md) beside a healthy client."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ from broker.log_lines import configure_logging
 from broker.message import Message
 from broker.net.line_limit import LINES_PER_S
 from broker.net.log import Log
+from broker.routing.queues.judging import STEPS_PER_EVALUATION
+from broker.routing.queues.selection import JUDGED_AT_ONCE
+from broker.routing.selector.facts import STEPS_MAX
 from broker.settings import given_settings
 from tests.scenario.test_attacks_transport import running
 from tests.support.broker import Broker, Client, entrance
@@ -40,9 +43,43 @@ from tests.support.management import MANAGEMENT, Manager
 from tests.support.socket_client import SocketClient
 from tests.support.stores import GatedStore
 from tests.support.subscriptions import subscribing
+from tests.unit.links.test_filters import BY_NAME, source, stated
 
 ROOT: Final = Path(__file__).parents[2]
 HEALTHY: Final = "127.0.0.9"
+MOST: Final = JUDGED_AT_ONCE * STEPS_PER_EVALUATION + STEPS_MAX
+"""Maximum steps of selectors in one dispatch."""
+
+
+# -- S1
+
+
+@pytest.mark.attack("S1")
+def test_slow_selectors_leave_turns_to_other_clients(no_harm: NoHarm) -> None:
+    """S1: long messages, and a selector that takes half of its steps on each of them."""
+    broker = Broker()
+    long = message(b"x", properties={"p": "ab" * (STEPS_MAX // 4)})
+    with no_harm.beside(broker) as healthy:
+        attacker = broker.session("attacker")
+        attacker.attach_sender("q")
+        for number in range(30):
+            attacker.transfer(number, payload=long)
+        attacker.transfer(30, payload=message(b"wanted", properties={"q": 1}))
+        consumer = broker.session("consumer")
+        selector = stated("selector", BY_NAME, "p LIKE '%a_b%' OR q = 1")
+        consumer.attach_receiver("q", credit=100, source=source(selector))
+        selection = broker.queue("q").delivery._selection
+        assert selection is not None
+        turns = 0
+        while selection.judged < 31:
+            turns += 1
+            before = selection.steps
+            healthy.exchange()
+            broker.advance(0)
+            assert selection.steps - before <= 2 * MOST
+        assert turns > 3
+        got = [body_of(each.payload) for each in consumer.bodies() if isinstance(each, Transfer)]
+        assert got == [b"wanted"]
 
 
 # -- S4

@@ -69,8 +69,8 @@ class Reports(TimerCallback):
         if self._others > 0:
             notices.append(
                 REPORTS_LEFT_OUT.notice(
-                    f"{self._others} more messages were discarded, held back or moved over a limit"
-                    f" in {seconds} s, of more queues than the log has lines for"
+                    f"{self._others} more messages were discarded, held back, not selected or moved"
+                    f" over a limit in {seconds} s, of more queues than the log has lines for"
                 )
             )
             self._others = 0

@@ -16,8 +16,10 @@ from broker.routing.credit.memory import MemoryBudget
 from broker.routing.entries.dead_letter import Cause
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.participants import ObserverChoice, QueueObserver
+from broker.routing.entries.reports import Reports
 from broker.routing.queues.commit_gate import Gates
 from broker.routing.queues.deleted_entries import DeletedEntries
+from broker.routing.queues.judging import Judging
 from broker.routing.queues.message_events import EventLogLimits, MessageEventLog
 from broker.routing.queues.paging import Paging
 from broker.routing.queues.rounds import Rounds
@@ -73,6 +75,8 @@ class NodeContext:
         self.pacing_mark: Final[i64] = pacing_mark
         self.mover: Final = mover
         self.rounds: Final = Rounds(routing.clock)
+        self.judging: Final = Judging(routing)
+        self.reports: Final = Reports(routing)
         self.deleted_entries: Final = DeletedEntries(credit_policy.memory, routing)
         self.event_log: Final = MessageEventLog(routing, observer, limits=event_log_limits)
         self._observer: Final = observer

@@ -45,6 +45,7 @@ class QueueDelivery:
         self._scan_positions: ScanPositions | None = None
         self._selection: Selection | None = None
         self._pause: DispatchPause | None = None
+        self._judging_pause: DispatchPause | None = None
         self._left: i64 = 0
         # the last dispatch met entries that have to be loaded
         self._awaits_load = False
@@ -88,7 +89,7 @@ class QueueDelivery:
 
     def _judging(self) -> Selection:
         if self._selection is None:
-            self._selection = Selection()
+            self._selection = Selection(self._state.context.judging)
         return self._selection
 
     def _positions(self) -> ScanPositions:
@@ -163,7 +164,8 @@ class QueueDelivery:
         state, consumers = self._state, self._consumers
         self._awaits_load = False
         if (selection := self._selection) is not None:
-            selection.begin(consumers.round.size())
+            paused = self._judging_pause
+            selection.begin(consumers.round.size(), rests=paused is not None and not paused.is_over)
         passed_over: list[Consumer] | None = None
         holds = state.holds_deliveries()
         rests = holds or self._rests()
@@ -194,9 +196,18 @@ class QueueDelivery:
         if consumers.any_drains():
             self._end_drains()
         if selection is not None:
-            selection.end()
-            if selection.is_cut:
-                self._begin_pause(now_ms)
+            self._end_judging(selection, now_ms)
+
+    def _end_judging(self, selection: Selection, now_ms: i64) -> None:
+        """End the evaluations of a dispatch; judge on in the next turn if it was cut.
+
+        A queue that was put off is woken before those that were not: so all have their turns.
+        """
+        selection.end()
+        paused = self._judging_pause
+        if selection.is_cut and (paused is None or paused.is_over):
+            at_ms = now_ms - 1 if selection.is_put_off else now_ms
+            self._judging_pause = self._begin_pause(at_ms)
 
     def _rests(self) -> bool:
         """Return whether DELIVERED_AT_ONCE was reached in this turn of the event loop."""

@@ -3,6 +3,9 @@
 Such a consumer scans a queue once and keeps its position (`Consumer.passed`). So it judges each
 entry once, that is, evaluates its filter: on those present when it attached, and on every new
 one while it has room. Entries that return behind its position are kept apart (`RescanSet`).
+
+An evaluation counts once, and once more for each STEPS_PER_EVALUATION steps of its selector. So
+what may be judged in a dispatch, or by one consumer, is a limit of work as well.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from broker.routing.entries.participants import Consumer
 from broker.routing.entries.rescan import RescanSet
 from broker.routing.queues.backlog import Backlog
 from broker.routing.queues.backlogs import Backlogs
+from broker.routing.queues.judging import Judging, evaluations_in
 from broker.routing.selector import Facts
 
 LOOK_AHEAD: Final[i64] = 64
 JUDGED_AT_ONCE: Final[i64] = 2000
-"""Maximum entries of a queue judged in one dispatch: some milliseconds. Then the event loop serves
-sockets."""
+"""Maximum entries of a queue judged in one dispatch, and so at most 200,000 steps and those of one
+selector more: some milliseconds, at worst 30. Then the event loop serves sockets."""
 SHARE_MIN: Final[i64] = 16
 """Minimum of these entries that one consumer may judge, as long as any are left. Otherwise all have
 equal shares, and so look at the same entries at about the same time."""
@@ -34,13 +38,19 @@ class Selection:
 
     `is_cut`: this dispatch ran out of its evaluations, and the next one goes on. `stopped`: the
     last search ended early for that reason, or since entries have to be loaded. `judged` counts
-    all evaluations.
+    all evaluations, and `steps` those of their selectors. `is_put_off`: this dispatch has no
+    evaluation, since other queues have spent those of the turn (`Judging`).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, judging: Judging) -> None:
         self.is_cut = False
+        self.is_put_off = False
         self.stopped = False
         self.judged: i64 = 0
+        self.steps: i64 = 0
+        self._judging: Final = judging
+        self._granted: i64 = JUDGED_AT_ONCE
+        self._price: i64 = 1
         self._left: i64 = JUDGED_AT_ONCE
         self._dispatch: i64 = 0
         self._share: i64 = JUDGED_AT_ONCE
@@ -53,17 +63,24 @@ class Selection:
         consumer.passed = [-1] * 10
         consumer.rescan = RescanSet()
 
-    def begin(self, consumers: i64) -> None:
-        """Begin a dispatch in which up to `consumers` consumers judge entries."""
+    def begin(self, consumers: i64, *, rests: bool) -> None:
+        """Begin a dispatch in which up to `consumers` consumers judge entries.
+
+        None does if the queue `rests`: it was cut in this turn of the event loop.
+        """
         self.is_cut = False
+        self.is_put_off = not rests and self._judging.left <= 0
         self._dispatch += 1
-        self._left = JUDGED_AT_ONCE
+        self._granted = i64(0) if rests or self.is_put_off else JUDGED_AT_ONCE
+        self._left = self._granted
         self._share = max(SHARE_MIN, JUDGED_AT_ONCE // max(consumers, 1))
         self._next = None
 
     def end(self) -> None:
         """End a dispatch; if it was cut, another one has to follow."""
         self._facts.clear()
+        if self._left < self._granted:
+            self._judging.spend(self._granted - self._left)
 
     def may_judge(self) -> bool:
         """Return whether another entry may be judged in this dispatch; if not, set `is_cut`."""
@@ -73,8 +90,9 @@ class Selection:
         return False
 
     def judge(self, wanted: ConsumerFilter, entry: QueueEntry) -> bool:
-        """Return whether the filter `wanted` admits `entry`; counts as one evaluation."""
+        """Return whether the filter `wanted` admits `entry`; counts as one evaluation or more."""
         self._left -= 1
+        self._price = 1
         self.judged += 1
         if wanted.part is not None and not wanted.part.has(entry):
             return False
@@ -82,7 +100,14 @@ class Selection:
         if facts is None:
             facts = Facts(entry.message, entry.delivery_count)
             self._facts[entry] = facts
-        return wanted.admits(facts)
+        else:
+            facts.begin()
+        is_wanted = wanted.admits(facts)
+        if facts.steps > 0:
+            self.steps += facts.steps
+            self._price = evaluations_in(facts.steps)
+            self._left -= self._price - 1
+        return is_wanted
 
     def first_for(
         self, consumer: Consumer, backlog: Backlog, priority: i64, *, now_ms: i64
@@ -142,7 +167,10 @@ class Selection:
             if entry.is_paused_for(consumer.number) and consumer.rescan is not None:
                 consumer.rescan.pause(entry)
             return False
-        if not self.judge(wanted, entry):
+        is_wanted = self.judge(wanted, entry)
+        if self._price > 1 and consumer.rescan is not None:
+            consumer.rescan.share -= self._price - 1
+        if not is_wanted:
             return False
         group = entry.group
         if group is not None and not group.may_go(entry, consumer.number):

@@ -11,6 +11,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Final, final
 
+from mypy_extensions import i64
+
 from broker.routing.selector.facts import Facts
 from broker.routing.selector.like import Pattern
 
@@ -214,6 +216,9 @@ def contrary(value: object) -> object:
 
 # -- predicates
 
+EQUAL_PER_STEP: Final[i64] = 1024
+"""Characters of two equal strings whose comparison is one step."""
+
 
 @final
 class Equality(Expression):
@@ -223,6 +228,8 @@ class Equality(Expression):
         self._left: Final = left
         self._right: Final = right
         self._differs: Final = differs
+        # two values of the message may be long; a literal is not
+        self._may_be_long: Final = not isinstance(left, Literal) and not isinstance(right, Literal)
 
     def evaluate(self, facts: Facts) -> object:
         left = self._left.evaluate(facts)
@@ -230,6 +237,8 @@ class Equality(Expression):
         if left is None or right is None:
             return None
         if isinstance(left, str):
+            if self._may_be_long:
+                facts.spend(i64(len(left)) // EQUAL_PER_STEP)
             return isinstance(right, str) and (left == right) is not self._differs
         if isinstance(left, bool):
             return isinstance(right, bool) and (left is right) is not self._differs

@@ -19,11 +19,18 @@ from broker.jms.headers import signed_sequence
 from broker.jms.ids import correlation_id_text, message_id_text
 from broker.message import Message
 
-STEPS_MAX: Final[i64] = 1_000_000
-"""Maximum steps for one selector on one message: characters that LIKE passes, properties read.
+STEPS_MAX: Final[i64] = 100_000
+"""Maximum steps for one selector on one message: what LIKE searches, properties passed over.
 
-They take some 10 ms. Beyond them the result is unknown, and the message is not selected.
+A step takes 0.1 µs at most, so all of them take 10 ms (compiled). Beyond them the result is
+unknown, and the message is not selected.
 """
+
+BYTES_PER_STEP: Final[i64] = 64
+"""Bytes of a value whose decoding is one step."""
+
+ANNOTATIONS_PER_STEP: Final[i64] = 4
+"""Bytes of annotations that are one step: so long is the shortest annotation."""
 
 # positions of the fields in the properties section, core 3.2.4
 MESSAGE_ID: Final = 0
@@ -55,13 +62,15 @@ class Facts:
     """One message as selectors see it.
 
     Its sections and application properties, once read, are kept for further selectors.
-    `delivery_count` is the number of its deliveries that have failed.
+    `delivery_count` is the number of its deliveries that have failed. `steps` are those of the
+    latest selector, which may take up to `steps_max`.
     """
 
     def __init__(self, message: Message, delivery_count: i64 = 0) -> None:
         self.message: Final = message
         self.delivery_count: Final[i64] = delivery_count
         self.steps: i64 = 0
+        self.steps_max: i64 = STEPS_MAX
         self._sections: Sections | None = None
         self._known: dict[str, object] | None = None
         self._annotated_type: object = OTHER
@@ -71,13 +80,21 @@ class Facts:
         self.steps = 0
 
     def spend(self, steps: i64) -> bool:
-        """Count `steps` of work. Return False once they exceed STEPS_MAX."""
+        """Count `steps` of work. Return False once they exceed `steps_max`."""
         self.steps += steps
-        return self.steps <= STEPS_MAX
+        return self.steps <= self.steps_max
+
+    def left(self) -> i64:
+        """Return the steps that are left."""
+        return max(self.steps_max - self.steps, 0)
+
+    def give_up(self) -> None:
+        """Spend more than is left: what comes next would take too long."""
+        self.steps = max(self.steps, self.steps_max + 1)
 
     def is_overspent(self) -> bool:
-        """Return whether the selector took more steps than STEPS_MAX."""
-        return self.steps > STEPS_MAX
+        """Return whether the selector took more steps than `steps_max`."""
+        return self.steps > self.steps_max
 
     # -- the header and the properties section
 
@@ -134,15 +151,18 @@ class Facts:
             return OTHER
 
     def _property(self, field: i64) -> object:
+        if self.is_overspent():
+            return OTHER
         sections = self._found()
         data = self.message.encoded
         try:
             at = property_at(data, sections.properties, sections.end, field)
             if at < 0:
                 return None
-            value, _ = take_value(data, at, sections.end, 1)
+            value, behind = take_value(data, at, sections.end, 1)
         except Fault:
             return OTHER
+        self.steps += (behind - at) // BYTES_PER_STEP
         return value
 
     def _found(self) -> Sections:
@@ -196,14 +216,24 @@ class Facts:
 
     def _annotated_text(self, key: bytes) -> str | None:
         """Return the string with which a message is annotated, None for any other value."""
+        sections = self._found()
+        at = sections.message_annotations
         try:
+            if at >= 0:
+                behind = skip(self.message.encoded, at, sections.end)
+                self.steps += (behind - at) // ANNOTATIONS_PER_STEP
             value = self.annotation(key)
         except Fault:
             return None
         return value if isinstance(value, str) else None
 
     def _look_up(self, key: bytes) -> object:
-        return scalar(self.application_value(key))
+        at = self._application_property_at(key)
+        if at < 0:
+            return None
+        value, behind = take_value(self.message.encoded, at, self._found().end, 1)
+        self.steps += (behind - at) // BYTES_PER_STEP
+        return scalar(value)
 
     def _application_property_at(self, key: bytes) -> i64:
         """Return the position of a property's value; -1 if absent, or the search takes too long."""

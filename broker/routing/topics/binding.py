@@ -14,11 +14,22 @@ from broker.message import Message
 from broker.routing.addresses import pattern
 from broker.routing.addresses.address import ADDRESS_BYTES_MAX
 from broker.routing.entries.filter import ConsumerFilter
+from broker.routing.queues.judging import evaluations_in
 from broker.routing.selector import Facts
+from broker.routing.selector.facts import STEPS_MAX
 from broker.routing.topics.trie import Trie
 
 if TYPE_CHECKING:
     from broker.routing.queues.queue import Queue
+
+FREE_STEPS: Final[i64] = 200_000
+"""Steps for one message that go to those of a topic's filters that ask first: 20 ms, compiled."""
+
+SHARED_STEPS: Final[i64] = 100_000
+"""Steps for one message that all filters of a topic have in equal shares, whoever asks first."""
+
+SHARE_MIN: Final[i64] = 100
+"""Steps that a filter has in any case: what one evaluation costs is as much as these."""
 
 
 @final
@@ -70,7 +81,8 @@ class Binding:
 class Bindings:
     """All bindings of one topic. `queues` has each queue once, in the order of first bindings.
 
-    `are_selective`: `matching` may find fewer queues than these.
+    `are_selective`: `matching` may find fewer queues than these. Of the latest `matching`,
+    `price` is what it cost in evaluations, and `given_up` are the filters that took too many steps.
     """
 
     def __init__(self) -> None:
@@ -80,7 +92,10 @@ class Bindings:
         self._of: Final[dict[Queue, list[Binding]]] = {}
         self._unasking: Final[dict[Queue, None]] = {}
         self.gates: Final[dict[ConsumerFilter, FilterGroup]] = {}
+        self.price: i64 = 0
+        self.given_up: list[ConsumerFilter] = []
         self._messages: i64 = 0
+        self._paid: i64 = 0
 
     def has(self, binding: Binding) -> bool:
         """Return whether there is a binding like `binding`."""
@@ -132,16 +147,41 @@ class Bindings:
             del self.gates[gate.filter]
 
     def matching(self, message: Message) -> list[Queue]:
-        """Return the queues that get `message`, each once, however many of its bindings match."""
+        """Return the queues that get `message`, each once, however many of its bindings match.
+
+        The result depends on the message and the bindings alone: it may be asked for twice. So the
+        steps of all filters are limited for each message, not for a time.
+        """
         self._messages += 1
+        self._paid = 0
+        if self.given_up:
+            self.given_up = []
         found = self._unasking.copy()
         facts = Facts(message)
+        visited: i64 = 0
         for node in self.trie.match(key_words(message)):
+            visited += i64(len(node.bindings))
             for binding in node.bindings:
                 gate = binding.gate
                 if gate is None or gate.passes(facts, self._messages):
                     found[binding.queue] = None
+                if facts.steps > 0 and gate is not None:
+                    self._pay(facts, gate)
+        self.price = min(visited, i64(len(self.gates))) + evaluations_in(self._paid) - 1
         return list(found)
+
+    def _pay(self, facts: Facts, gate: FilterGroup) -> None:
+        """Pay for the steps of `gate`, and limit those of the next filter.
+
+        What a filter has beyond its share depends on those before it. So one that takes few steps
+        is evaluated whatever the others take.
+        """
+        if facts.is_overspent():
+            self.given_up.append(gate.filter)
+        self._paid += facts.steps
+        facts.begin()
+        share = max(SHARE_MIN, SHARED_STEPS // i64(len(self.gates)))
+        facts.steps_max = min(STEPS_MAX, share + max(0, FREE_STEPS - self._paid))
 
 
 def key_words(message: Message) -> list[str]:

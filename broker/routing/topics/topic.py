@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64
 
+from broker.log_events import SELECTOR_GIVEN_UP
 from broker.message import Message
 from broker.routing.addresses.policy import BLOCK, AddressPolicy
 from broker.routing.credit.credit_pool import UNLIMITED, CreditPool
@@ -55,14 +56,33 @@ class Topic(Node):
         self.published += 1
         for queue in queues:
             queue.publish(message, batch)
+        if self.bindings.given_up:
+            self._report_given_up()
+
+    def _report_given_up(self) -> None:
+        """Count and report the filters that took too many steps on the message just published."""
+        context = self.router.context
+        for each in self.bindings.given_up:
+            context.stats.selectors_given_up += 1
+            text = "" if each.selector is None else each.selector.text
+            context.reports.tell(
+                SELECTOR_GIVEN_UP,
+                f"subscriptions of {self.address} did not get a message: their selector takes too"
+                f" many steps on it: {text:.60}",
+            )
+        self.bindings.given_up = []
 
     def may_be_full(self) -> bool:
         return self._limited > 0
 
     def destinations(self, message: Message) -> list[Queue]:
         """Return the queues that `message` is for, each once."""
-        if self.bindings.are_selective:
-            return self.bindings.matching(message)
+        bindings = self.bindings
+        if bindings.are_selective:
+            found = bindings.matching(message)
+            if bindings.price > 0:
+                self.router.context.judging.publish(bindings.price)
+            return found
         return self.subscriptions
 
     def bind(self, binding: Binding) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.management.message_scan import SCAN_MAX
+from broker.routing.selector.facts import STEPS_MAX
 from tests.support.broker import Broker
 from tests.support.frames import message
 from tests.support.management import Manager
@@ -58,3 +59,19 @@ def test_a_request_looks_at_so_many_messages(broker: Broker, manager: Manager) -
             break
     assert len(found) == 1
     assert broker.queue().backlogs.waiting == SCAN_MAX + 2
+
+
+@pytest.mark.attack("S1")
+def test_a_request_ends_when_the_steps_of_its_selector_are_spent(
+    broker: Broker, manager: Manager
+) -> None:
+    long = "ab" * (STEPS_MAX // 4)
+    send(broker, *[message(b"x", properties={"p": long}) for _ in range(20)])
+    send(broker, message(b"wanted", properties={"q": 1}))
+    wanted: dict[str, object] = {"queue": "q", "selector": "p LIKE '%a_b%' OR q = 1"}
+    requests = 1
+    while not (reply := manager.look("message", wanted)).rows:
+        wanted["after"] = reply.map["next"]
+        requests += 1
+    # each page examines some messages, and no more than the steps are for
+    assert 4 <= requests <= 20

@@ -180,8 +180,24 @@ def test_what_was_not_found_for_lack_of_budget_is_looked_for_again() -> None:
     assert facts.application_property("p999", b"p999") == 999
 
 
+def test_reading_a_long_value_counts_as_work() -> None:
+    long = selectable({"x": "a" * 6400}, correlation_id="b" * 12_800)
+    facts = Facts(long)
+    assert not parse_selector("x = 'a'").admits(facts)
+    assert facts.steps == 100
+    assert not parse_selector("x = JMSCorrelationID").admits(facts)
+    assert facts.steps == 200 + 6
+
+
+def test_annotations_that_are_searched_for_a_type_count_as_work() -> None:
+    annotations: dict[str, object] = {f"x-{number:04}": None for number in range(1000)}
+    facts = Facts(new_message(encoded(annotations=annotations)))
+    assert not parse_selector("JMSType = 'a'").admits(facts)
+    assert 1000 < facts.steps < 4000
+
+
 def test_a_selector_that_takes_too_much_work_takes_no_message() -> None:
     long = selectable({"x": "a" * 200_000})
-    text = " OR ".join(["x LIKE '%ab%'"] * 6)
+    text = " OR ".join(["x LIKE '%aaab%'"] * 10)
     assert parse_selector(f"NOT ({text})").matches(selectable({"x": "a"}))
     assert not parse_selector(f"NOT ({text})").matches(long)

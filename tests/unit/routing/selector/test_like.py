@@ -84,11 +84,46 @@ def test_a_mebibyte_is_read_once(pattern: str, expected: bool) -> None:
     assert facts.steps <= MIB + 2 * len(pattern)
 
 
-def test_work_ends_when_the_budget_is_spent() -> None:
+ENDLESS = [
+    pytest.param("%a_b%", "aab" * (MIB // 3), False, id="found at once"),
+    pytest.param("%a_b%", "ab" * (MIB // 2), True, id="pieces that never agree"),
+    pytest.param("%" + "a_" * 2000 + "b%", ("a" * 4000 + "xxb") * 250, True, id="many pieces"),
+    pytest.param("%" + "a" * 2000 + "b%", "a" * 32 * MIB, True, id="a long text"),
+    pytest.param("%" + "a" * 49 + "b" + "a" * 49 + "%", "a" * 29_000, False, id="a slow search"),
+]
+
+
+@pytest.mark.attack("S1")
+@pytest.mark.parametrize(("pattern", "value", "expected"), ENDLESS)
+def test_work_ends_when_the_budget_is_spent(pattern: str, value: str, expected: bool) -> None:
     facts = Facts(new_message())
-    assert not Pattern("%" + "a_" * 2000 + "b%", "").matches("a" * MIB, facts)
-    assert facts.is_overspent()
+    Pattern(pattern, "").matches(value, facts)
+    assert facts.is_overspent() is expected
     assert facts.steps <= STEPS_MAX + 100
+
+
+@pytest.mark.attack("S1")
+def test_a_search_goes_no_further_than_there_are_steps() -> None:
+    facts = Facts(new_message())
+    facts.steps_max = 100
+    assert not Pattern("%b%", "").matches("a" * 6401 + "b", facts)
+    assert facts.is_overspent()
+    facts.begin()
+    assert Pattern("%b%", "").matches("a" * 6000 + "b", facts)
+    assert not facts.is_overspent()
+
+
+@pytest.mark.attack("S1")
+def test_pieces_that_are_not_there_end_a_search_at_once() -> None:
+    facts = Facts(new_message())
+    assert not Pattern("%a_b%", "").matches("a" * 10_000, facts)
+    assert facts.steps < 200
+
+
+@given(st.text("ab%_", max_size=12), st.text("ab", min_size=80, max_size=400))
+def test_patterns_match_long_values_as_regular_expressions_do(pattern: str, value: str) -> None:
+    expected = re.fullmatch(as_expression(pattern), value, re.DOTALL) is not None
+    assert matches(pattern, value) is expected
 
 
 def test_the_next_selector_has_a_budget_of_its_own() -> None:

@@ -1,0 +1,66 @@
+"""The evaluations of filters in one turn of the event loop, by all queues and topics together."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Final, final
+
+from mypy_extensions import i64, mypyc_attr
+
+from broker.routing.context import RoutingContext
+from broker.routing.timer_queue import TimerCallback
+
+JUDGED_IN_TURN: Final[i64] = 4000
+"""Evaluations after which no other queue begins to judge, and publishers are not read on, before
+the next turn of the event loop."""
+
+STEPS_PER_EVALUATION: Final[i64] = 100
+"""Steps of a selector that count as one more evaluation: 10 µs at most, compiled."""
+
+
+def evaluations_in(steps: i64) -> i64:
+    """Return the evaluations as which one that took so many steps counts."""
+    return 1 + steps // STEPS_PER_EVALUATION
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class JudgingWatcher:
+    """Is told when the evaluations of a turn are spent."""
+
+    @abstractmethod
+    def judged_enough(self) -> None:
+        """Read no more from whoever publishes now before the next turn of the event loop."""
+
+
+@final
+class Judging(TimerCallback):
+    """The evaluations that are left in this turn of the event loop, for queues and topics.
+
+    They are not renewed in each turn, but in the turn after they are spent: so nothing is done for
+    them in most turns.
+    """
+
+    watcher: JudgingWatcher | None = None
+
+    def __init__(self, context: RoutingContext) -> None:
+        self.left: i64 = JUDGED_IN_TURN
+        self._context: Final = context
+        self._is_armed = False
+
+    def spend(self, evaluations: i64) -> None:
+        """Count `evaluations`. If none are left, there are new ones in the next turn."""
+        self.left -= evaluations
+        if self.left <= 0 and not self._is_armed:
+            self._is_armed = True
+            self._context.call_after(0, self)
+
+    def publish(self, evaluations: i64) -> None:
+        """Count `evaluations` for a message that a client sends to a topic."""
+        self.spend(evaluations)
+        if self.left <= 0 and self.watcher is not None:
+            self.watcher.judged_enough()
+
+    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - at once, whatever the time
+        """Renew the evaluations: a turn of the event loop begins."""
+        self._is_armed = False
+        self.left = JUDGED_IN_TURN
