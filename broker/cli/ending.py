@@ -94,7 +94,7 @@ def output_errors_told() -> Iterator[None]:
     except OSError as error:
         if error.filename is not None:
             raise
-        # what is left in the buffer is written once more when Python exits
+        # Python writes the rest of the buffer once more when it exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             sys.stderr.write(f"jms-broker: standard output: {error.strerror}\n")

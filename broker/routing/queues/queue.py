@@ -334,8 +334,6 @@ class Queue(Consumable, Wakeable):
         Fault if they become too large or cannot be read; no effect if the message's own cannot.
         """
         message = entry.message.annotated(annotations)
-        if message is entry.message:
-            return
         self.state.bytes += message.size - entry.message.size
         self.context.memory.replaced(entry.message, message)
         entry.message = message

@@ -1,4 +1,4 @@
-"""What a sender leaves unsettled: each end and each range costs what it holds, or settles."""
+"""Deliveries that a sender leaves unsettled: an end, or a range, costs what it has, or settles."""
 
 import time
 
