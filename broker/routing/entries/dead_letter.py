@@ -156,7 +156,10 @@ def origin_of(message: Message) -> tuple[str, str | None]:
     """
     if message.opaque:
         return "", None
-    said = {str(key): value for key, value in message.annotations().pairs}
+    try:
+        said = {str(key): value for key, value in message.annotations().pairs}
+    except Fault:  # its producer wrote annotations that cannot be decoded
+        return "", None
     queue, subscription = said.get(ORIGINAL_QUEUE), said.get(SUBSCRIPTION)
     return (
         queue if isinstance(queue, str) else "",

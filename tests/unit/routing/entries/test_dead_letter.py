@@ -18,6 +18,7 @@ from broker.routing.entries.dead_letter import (
     Cause,
     departed,
     marked_as_held,
+    origin_of,
     returned,
 )
 from broker.routing.entries.entry import QueueEntry
@@ -317,3 +318,8 @@ def test_a_dead_letter_with_much_before_its_body_can_be_read_again() -> None:
     message = departed(entry, SOLD_OUT, WALL_START_MS)
     split(message.encoded, 0, len(message.encoded))
     assert message.encoded == content
+
+
+def test_the_origin_of_a_message_whose_annotations_cannot_be_decoded_is_unknown() -> None:
+    twice = b"\x00\x53\x72\xc1\x09\x04" + b"\xa3\x01k\x40" * 2
+    assert origin_of(new_message(twice + b"\x00\x53\x75\xa0\x01x")) == ("", None)
