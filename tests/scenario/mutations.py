@@ -144,7 +144,7 @@ MUTATIONS: Final = (
     Mutation(
         "a subscriber gets what its selector does not want",
         "broker/routing/topics/topic.py",
-        "if self.bindings.are_selective:",
+        "if bindings.are_selective:",
         "if False:",
     ),
     Mutation(
@@ -155,7 +155,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "what a lease holds is lost when it ends",
-        "broker/routing/batches/leases.py",
+        "broker/routing/batches/lease.py",
         "                entry.queue.dispose(entry, disposal, batch)",
         "                entry.queue.accept(entry, batch)",
     ),
