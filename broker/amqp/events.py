@@ -206,13 +206,17 @@ class IncomingOwner:
         """Handle a whole message, which lies in `data[at:end]`.
 
         Unless `settled`, the link must be given an outcome with `accept_delivery` or `settle`.
+        Raise LinkFault to have the link detached.
         """
 
     @abstractmethod
     def posted(
         self, delivery_id: i64, data: bytes, at: i64, end: i64, *, settled: bool, txn_id: bytes
     ) -> None:
-        """Like `delivered`, for a message that is sent within a transaction (core 4.4.1)."""
+        """Like `delivered`, for a message that is sent within a transaction (core 4.4.1).
+
+        Its outcome is given with `accept_posting`, or with `settle` and a TransactionalState.
+        """
 
     def large(self) -> Intake | None:
         """Return the intake for a delivery of which STREAMED_FROM bytes have arrived.

@@ -287,7 +287,8 @@ class Container:
         """Register `link` under its name, role and container; an older one is stolen (SUB-37).
 
         `node` is the node that the link is for, None for none. Raise NoSuchNode if it was a
-        temporary node that has ended with the older link.
+        temporary node that has ended with the older link. Nothing may refuse the link after this
+        call: the end of a refused link is not told, so it would stay registered.
         """
         self.steal(container_id, link, incoming=incoming)
         if node is not None and not self._is_there(node):
@@ -318,7 +319,7 @@ class Container:
         traits: SubscriptionTraits = QUEUE_TRAITS,
         subscription: Subscription | None = None,
     ) -> None:
-        """Register `link` under its name, which must be free."""
+        """Register `link` under its name; call `steal` first, for the link that has the name."""
         self._links[container_id, link.name, incoming] = LinkRegistration(
             link, traits, subscription
         )

@@ -137,7 +137,7 @@ class CreditedProducer(Producer):
             self._link.grant(left)
 
     def learn(self, size: i64) -> None:
-        """Include a message of `size` bytes in `mean_size`."""
+        """Include a message of `size` bytes in `mean_size`; take back credit that is too much."""
         if self.mean_size == 0:
             self.mean_size = size
         else:

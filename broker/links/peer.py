@@ -102,6 +102,7 @@ class Peer(ConnectionOwner, DeferrableOutput):
         self.identity: Identity = NOT_LOGGED_IN if anonymous is None else anonymous
         self._exchange: Exchange | None = exchange
         self.relay_rights: Final = RelayRights()
+        # the rights that the attach under way demands; None outside of one
         self._needed: list[Right] | None = None
         self.connection: Final = Connection(
             self,

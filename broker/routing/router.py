@@ -437,7 +437,11 @@ class Router:
         return found
 
     def pump(self, batch: Batch) -> None:
-        """Do what is due, dispatch woken queues until none is left, then let producers go on."""
+        """Do what is due, dispatch woken queues until none is left, and do what follows from that.
+
+        Then backlogs are spilled and loaded, producers go on, dynamic nodes that are over are
+        deleted, leases go on, and the records of termini are noted.
+        """
         if self.expiries.any_due:
             self.expiries.collect(batch)
         if self.context.event_log.is_due:

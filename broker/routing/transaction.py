@@ -83,12 +83,13 @@ class Retirement:
         self.holder = holder
 
     def commit(self, batch: Batch) -> None:
-        """Apply the outcome to the entry."""
-        if self.holder is not None:
-            self.holder.committed(self.entry)
+        """Apply the outcome to the entry. Raise nothing: the annotations were tried before."""
         queue = self.entry.queue
+        if self.holder is not None:
+            # before the annotations, as the holder gives back the bytes that it counted
+            self.holder.committed(self.entry)
         if self.annotations is not None:
-            self.entry.queue.annotate(self.entry, self.annotations, batch)
+            queue.annotate(self.entry, self.annotations, batch)
         queue.dispose(self.entry, self.outcome, batch, cause=self.cause)
 
     def roll_back(self, batch: Batch, *, acquired: bool = False) -> None:

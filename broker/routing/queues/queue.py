@@ -242,7 +242,7 @@ class Queue(Consumable, Wakeable):
         self.delivery.detach(consumer)
 
     def consumer_ready(self, consumer: Consumer, *, drain: bool) -> None:
-        """Serve `consumer`, which has credit; `drain` holds until none is left or the next call."""
+        """Serve `consumer`, which has credit. `drain`: tell it once nothing is left for it."""
         self.consumers.ready(consumer, drain=drain)
         self.wake()
 
@@ -280,7 +280,7 @@ class Queue(Consumable, Wakeable):
     # -- back
 
     def accept(self, entry: QueueEntry, batch: Batch) -> None:
-        """Remove the acquired `entry`, which has been consumed (core 3.4.2)."""
+        """Remove the consumed `entry` (core 3.4.2); its sender is answered without its commit."""
         if self.state.observer is not None:
             self.state.observer.settled(entry, Disposal.REMOVE, batch)
         self.context.stats.acknowledged += 1

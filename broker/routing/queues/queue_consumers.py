@@ -129,7 +129,11 @@ class QueueConsumers:
         return True
 
     def ready(self, consumer: Consumer, *, drain: bool) -> None:
-        """Serve `consumer`, which has credit; `drain` holds until its credit or the queue ends."""
+        """Serve `consumer`, which has credit.
+
+        With `drain`, `nothing_waits` is called once the queue has nothing for it, unless its credit
+        ends before; the next call replaces this one.
+        """
         if self.is_browser(consumer):
             assert self.browsers is not None
             self.browsers.ready(consumer)
