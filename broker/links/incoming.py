@@ -49,7 +49,7 @@ from broker.links.dynamic import DynamicTerminus, dynamic_properties, dynamic_te
 from broker.links.kept_source import claim_terminus
 from broker.links.kept_target import KeptTarget, lasting_target
 from broker.links.large import LargeIntake
-from broker.links.refusal import as_fault, as_link_fault
+from broker.links.refusal import ToldFault, as_fault, as_link_fault
 from broker.links.service import REQUEST_CREDIT, ServiceNode
 from broker.links.staging import stated
 from broker.links.transactions import OpenTransaction
@@ -448,14 +448,14 @@ class ProducerEndpoint(IncomingOwner):
 
     def _reject(self, delivery_id: i64, fault: Fault, settled: bool) -> None:
         """Refuse a message by its outcome or, if that is not possible, by a detach (PRD-02)."""
-        within = self._within
-        if within is None or within.work.doomed_by is None:  # what dooms it is counted once
-            self._container.stats.unroutable += 1
-            self._container.stats.by.unroutable.add(fault.condition)
+        if isinstance(fault, ToldFault):
+            raise fault  # of a doomed transaction: the message itself could be routed
+        self._container.stats.unroutable += 1
+        self._container.stats.by.unroutable.add(fault.condition)
         if settled and self._request.discard_unroutable:
             return
-        if within is not None:
-            within.work.doom(fault)
+        if self._within is not None:
+            self._within.work.doom(fault)
         self._tell(delivery_id, fault, settled)
 
     def _tell(self, delivery_id: i64, fault: Fault, settled: bool) -> None:
@@ -463,7 +463,7 @@ class ProducerEndpoint(IncomingOwner):
         if settled and within is not None:
             return  # the commit will report it
         info: dict[Symbol, object] = {Symbol("delivery-tag"): self._link.delivery_tag()}
-        told = LinkFault(fault.condition, fault.description, info)
+        told = ToldFault(fault.condition, fault.description, info)
         if settled or not self._may_reject:
             raise told
         outcome = Rejected(error_of(told))

@@ -1,4 +1,4 @@
-"""The only table that translates a refusal of the router to an AMQP fault."""
+"""Refusals: the only table that translates one of the router to an AMQP fault."""
 
 from typing import Final
 
@@ -28,6 +28,11 @@ from broker.routing.errors import (
     QueueFull,
     RoutingError,
 )
+
+
+class ToldFault(LinkFault):
+    """A refusal of a message that its sender is told by a detach, with the delivery-tag."""
+
 
 CONDITIONS: Final[dict[type[RoutingError], str]] = {
     NoSuchNode: NOT_FOUND,

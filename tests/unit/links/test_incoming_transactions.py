@@ -114,6 +114,9 @@ def test_a_message_that_cannot_be_routed_dooms_its_transaction(settled: bool) ->
     controller.client.expect_nothing()
     assert condition_of(controller.try_to_post(txn_id, to="q")) == "amqp:not-found"
     assert controller.client.broker.stats.unroutable == 1
+    again = controller.transfer(message(b"2", to="nowhere"), state=state)
+    assert isinstance(controller.answer(again), TransactionalState)
+    assert controller.client.broker.stats.unroutable == 2
     assert controller.fail_to_commit(txn_id) == "amqp:not-found"
     assert waiting(controller) == 0
 
