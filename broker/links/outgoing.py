@@ -60,12 +60,6 @@ if TYPE_CHECKING:
     from broker.links.peer import Peer
 
 
-NO_BROWSING: Final = (
-    "a durable or shared subscription is not browsed by distribution-mode copy: its messages are"
-    " for its consumers"
-)
-
-
 @final
 class ConsumerEndpoint(OutgoingOwner):
     """The owner of an outgoing link: it passes credit and outcomes to the queue.
@@ -235,8 +229,6 @@ class ConsumerEndpoint(OutgoingOwner):
         made: DynamicTerminus | None,
         has_map: bool,
     ) -> Source:
-        if request.copies and (request.traits.is_shared or request.traits.is_durable):
-            raise LinkFault(NOT_IMPLEMENTED, NO_BROWSING)
         subscription, self._dynamic_terminus = subscribe(
             self._peer, self._link, self._feed, request=request, address=address, made=made
         )
