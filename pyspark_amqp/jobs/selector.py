@@ -2,8 +2,7 @@
 
 All of JMS 2.0 3.8.1.1 is evaluated as by the broker: three truth values, no comparison between
 types, exact or approximate numbers. Three things differ: a whole number that overflows 64 bits in a
-calculation is unknown, a ulong beyond them is approximate, and the cost of a LIKE pattern is not
-limited.
+calculation is unknown, and so is a ulong beyond them; the cost of a LIKE pattern is not limited.
 """
 
 from __future__ import annotations
@@ -384,8 +383,7 @@ def _named(token: Token) -> Value:
         text=f"(CASE WHEN {kind} IN {literal(TEXT_TYPES)} THEN {value}.string END)",
         exact=f"(CASE WHEN {kind} IN {literal(EXACT_TYPES)} THEN {value}.long"
         f" WHEN {kind} = 'ulong' THEN {ulong} END)",
-        approximate=f"(CASE WHEN {kind} IN {literal(APPROXIMATE_TYPES)} THEN {value}.double"
-        f" WHEN {kind} = 'ulong' AND {ulong} IS NULL THEN TRY_CAST({value}.string AS DOUBLE) END)",
+        approximate=f"(CASE WHEN {kind} IN {literal(APPROXIMATE_TYPES)} THEN {value}.double END)",
         truth=f"(CASE WHEN {kind} = 'boolean' THEN {value}.boolean END)",
         exists=f"coalesce({kind} <> 'null', FALSE)",
         is_name=True,

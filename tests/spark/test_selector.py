@@ -59,7 +59,7 @@ MESSAGES: Final = [
     message({"JMSXAppID": "app"}, group_id="g", group_sequence=5, user_id="alice"),
     message(reply_to_group_id="replies"),
     message({"u": ULong(7), "y": Symbol("q"), "t": Timestamp(-5), "i": uuid.UUID(int=7)}),
-    message({"u": ULong(2**64 - 1), "y": "q", "t": -5, "i": str(uuid.UUID(int=7))}),
+    message({"u": ULong(2**63 - 1), "y": "q", "t": -5, "i": str(uuid.UUID(int=7))}),
     message({"u": UInt(6), "y": Symbol("r"), "t": Timestamp(5), "i": b"7"}),
     message({"u": UByte(5), "t": UShort(5), "i": Decimal(b"1234")}),
     encoded((VALUE, "x"), annotations={"x-opt-jms-type": "order"}),
