@@ -38,7 +38,7 @@ SMALL: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "512m",
+    "spark.driver.memory": "768m",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     # off in the commands, too: to plan again after each shuffle of a dozen rows takes time
