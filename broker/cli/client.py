@@ -370,15 +370,11 @@ def connected(
     try:
         connection = BlockingConnection(url, timeout=timeout_s, **options)
         yield connection
-    except OSError as error:
-        if connection is not None:
-            raise  # of standard output: Proton raises its own errors for an open connection
-        told = _readable(error)
-        text = why_refused(url, told, timeout_s, tls=used) or told
-        raise ClientError(f"{place}: {text}", exit_status_of(text, connected=False)) from None
     except Timeout:
         raise ClientError(f"{place}: no answer for {timeout_s:g} s", EXIT_UNREACHABLE) from None
-    except (ProtonException, ValueError) as error:
+    except (ProtonException, OSError, ValueError) as error:
+        if connection is not None and isinstance(error, OSError):
+            raise  # of standard output: Proton raises its own errors for an open connection
         told = _readable(error)
         reason = why_refused(url, told, timeout_s, tls=used) if connection is None else None
         text = reason or told

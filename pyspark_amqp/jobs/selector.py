@@ -340,10 +340,7 @@ def _regular(pattern: Token, escape: Token | None) -> str:
 
 
 TEXT_TYPES: Final = ("string", "char", "symbol", "uuid")
-EXACT_TYPES: Final = (
-    *("byte", "short", "int", "long"),
-    *("ubyte", "ushort", "uint", "timestamp"),
-)
+EXACT_TYPES: Final = ("byte", "short", "int", "long", "ubyte", "ushort", "uint", "timestamp")
 APPROXIMATE_TYPES: Final = ("float", "double")
 """The types of properties that are a text, or a number, to the broker (`selector/facts.py`), by the
 field of V that has it. A ulong is a number, too, and in the field `string`."""
@@ -377,12 +374,11 @@ def _named(token: Token) -> Value:
         fail(f"a selector cannot ask for {name!r}", start)
     value = f"(try_element_at(properties, {_quoted(name)}))"
     kind = f"{value}.type"
-    ulong = f"TRY_CAST({value}.string AS BIGINT)"
     return Value(
         start,
         text=f"(CASE WHEN {kind} IN {literal(TEXT_TYPES)} THEN {value}.string END)",
         exact=f"(CASE WHEN {kind} IN {literal(EXACT_TYPES)} THEN {value}.long"
-        f" WHEN {kind} = 'ulong' THEN {ulong} END)",
+        f" WHEN {kind} = 'ulong' THEN TRY_CAST({value}.string AS BIGINT) END)",
         approximate=f"(CASE WHEN {kind} IN {literal(APPROXIMATE_TYPES)} THEN {value}.double END)",
         truth=f"(CASE WHEN {kind} = 'boolean' THEN {value}.boolean END)",
         exists=f"coalesce({kind} <> 'null', FALSE)",

@@ -42,15 +42,13 @@ class RowError(UserError, ValueError):
 
 TIMES: Final = ("JMSTimestamp", "JMSExpiration", "JMSDeliveryTime")
 
-WHOLE_NUMBERS: Final = (
-    *("JMSPriority", "JMSDeliveryMode", "JMSXGroupSeq", "JMS_AMQP_TTL", "messageFormat"),
-)
+NUMBERS: Final = ("JMSPriority", "JMSDeliveryMode", "JMSXGroupSeq", "JMS_AMQP_TTL", "messageFormat")
 
 KINDS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     VALUE: ("STRING or BINARY", ("string", "char", "varchar", "binary")),
     # a whole number has no unit: some programs count seconds, others milliseconds
     **dict.fromkeys(TIMES, ("TIMESTAMP", ("timestamp", "timestamp_ntz"))),
-    **dict.fromkeys(WHOLE_NUMBERS, ("a whole number", ("byte", "short", "integer", "long"))),
+    **dict.fromkeys(NUMBERS, ("a whole number", ("byte", "short", "integer", "long"))),
 }
 """The types that a column of the sink may have, as the user writes them and as Spark names them."""
 

@@ -199,8 +199,7 @@ class DuplicateWindow:
 
         Forget ids that are too old first.
         """
-        if self._age_ms > 0:
-            self.forget_aged(batch, IDS_MAX)
+        self.forget_aged(batch, IDS_MAX)
         if digest not in self._known:
             return False
         self.repeats += 1

@@ -29,7 +29,7 @@ class JudgingWatcher:
 
     @abstractmethod
     def judged_enough(self) -> None:
-        """Read no more from whoever publishes now before the next turn of the event loop."""
+        """Read no more from the client that publishes now until the next turn of the event loop."""
 
 
 @final

@@ -205,7 +205,9 @@ class Facts:
         at = self._application_property_at(key)
         if at < 0:
             return None
-        return take_value(self.message.encoded, at, self._found().end, 1)[0]
+        value, behind = take_value(self.message.encoded, at, self._found().end, 1)
+        self.steps += (behind - at) // BYTES_PER_STEP
+        return value
 
     def annotation(self, key: bytes) -> object:
         """Return the AMQP value of the message annotation of that name; None if absent.
@@ -228,12 +230,7 @@ class Facts:
         return value if isinstance(value, str) else None
 
     def _look_up(self, key: bytes) -> object:
-        at = self._application_property_at(key)
-        if at < 0:
-            return None
-        value, behind = take_value(self.message.encoded, at, self._found().end, 1)
-        self.steps += (behind - at) // BYTES_PER_STEP
-        return scalar(value)
+        return scalar(self.application_value(key))
 
     def _application_property_at(self, key: bytes) -> i64:
         """Return the position of a property's value; -1 if absent, or the search takes too long."""

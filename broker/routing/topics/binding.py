@@ -26,7 +26,7 @@ FREE_STEPS: Final[i64] = 200_000
 """Steps for one message that go to those of a topic's filters that ask first: 20 ms, compiled."""
 
 SHARED_STEPS: Final[i64] = 100_000
-"""Steps for one message that all filters of a topic have in equal shares, whoever asks first."""
+"""Steps for one message that all filters of a topic have in equal shares, in any order."""
 
 SHARE_MIN: Final[i64] = 100
 """Steps that a filter has in any case: what one evaluation costs is as much as these."""
