@@ -13,6 +13,7 @@ from broker.routing.batches.staged_transaction import StagedTransaction, Task
 from broker.routing.batches.staging_area import StagingArea
 from broker.routing.queues.node import QUEUE
 from broker.routing.queues.queue import Queue
+from storage.stages import STAGED
 from tests.support.parties import RecordingProducer
 from tests.support.routing import Routing, encoded, new_message
 
@@ -144,6 +145,12 @@ class Staging:
         for stage in stages:
             stage.end(self.routing.batch)
         return dropped
+
+    def stored(self) -> int:
+        """Return the number of staged messages in the store after a commit."""
+        self.routing.commit()
+        found = self.routing.store.load_now(list(range(1, 1000)))
+        return len([each for each in found if each.queue == STAGED])
 
     def waiting(self, address: str = "q") -> list[bytes]:
         """Return the bodies that a browser of the queue sees."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 
 from broker.message import Message
+from broker.routing.batches.attempt import Attempt
 from broker.routing.batches.staged_transaction import StagedTransaction, Task
 from broker.routing.errors import LimitReached
 from broker.routing.queues.node import Node
@@ -46,8 +47,40 @@ class Sink:
         self.at_ms: i64 = 0
         self.owner: str | None = None
         self.stages: Final[dict[Key, StagedTransaction]] = {}
+        self._attempts: Final[dict[tuple[str, int, int, int], Attempt]] = {}
         self._tallies: Final[dict[int, Tally]] = {}
         self._home: Final = home
+
+    # -- stages
+
+    def attempt_of(self, task: Task) -> Attempt:
+        """Return the attempt `task`, a new one if it has no stages."""
+        found = self._attempts.get(task.key())
+        return Attempt() if found is None else found
+
+    def attempts(self) -> list[Attempt]:
+        """Return the attempts that have stages."""
+        return list(self._attempts.values())
+
+    def add(self, stage: StagedTransaction) -> None:
+        """Add `stage` to its attempt."""
+        self.stages[key_of(stage.task, stage.target, stage.given)] = stage
+        stage.attempt.stages[int(stage.number)] = stage
+        self._attempts[stage.task.key()] = stage.attempt
+
+    def remove(self, stage: StagedTransaction) -> None:
+        """Remove `stage` from its attempt, which ends with its last stage."""
+        del self.stages[key_of(stage.task, stage.target, stage.given)]
+        del stage.attempt.stages[int(stage.number)]
+        if not stage.attempt.stages:
+            del self._attempts[stage.task.key()]
+
+    def next_arrival(self) -> i64:
+        """Return a number that is higher than that of all messages in memory alone."""
+        self._home.arrivals += 1
+        return self._home.arrivals
+
+    # -- what they have
 
     def check_batch(self, task: Task, message: Message) -> None:
         """Raise LimitReached if `message` is too much for the batch of `task`."""

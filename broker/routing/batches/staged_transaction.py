@@ -65,11 +65,12 @@ class StagedTransaction(Node):
 
     `given` is the address as the sender wrote it: a topic's name may be followed by a key.
     `numbers` are those of the messages in the store, in order of arrival, and `sizes` their bytes.
-    Or else `kept` has all messages, which the store does not have.
+    Or else `kept` has all messages, which the store does not have, and `arrivals` their places in
+    the order of all such messages.
     `begun_ms` and `latest_ms` are when the first and the last of them arrived, on the wall clock;
     `latest_ms` is not stored: after a start it is the time of the start.
-    It is `sealed` from the beginning of its commit on, and `is_over` once it is committed or
-    dropped.
+    `attempt` has the stages for all addresses of the task. It is `sealed` from the beginning of its
+    commit on, and `is_over` once it is committed or dropped.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class StagedTransaction(Node):
         self.numbers: Final = array("q")
         self.sizes: Final = array("q")
         self.kept: Final[list[Message]] = []
+        self.arrivals: Final = array("q")
         self.bytes: i64 = 0
         self.sealed = False
         self.is_over = False
@@ -109,6 +111,7 @@ class StagedTransaction(Node):
         # whether no sender waits until the store has its messages
         self._is_settled = False
         self._sink: Final = sink
+        self.attempt: Final = sink.attempt_of(task)
         self.credit_pool = target.credit_pool
 
     def messages(self) -> i64:
@@ -162,31 +165,37 @@ class StagedTransaction(Node):
             self.begun_ms = self.latest_ms
         if self._can_keep(message) and self._sink.take_room(message.size):
             self.kept.append(message)
+            self.arrivals.append(int(self._sink.next_arrival()))
         else:
-            self.store_kept(batch)
-            self._store(message, batch)
+            self.attempt.store_kept(batch)
+            self.store(message, batch)
         self._count(message.size)
         if self.credit_pool is not None and is_filled(self.target):
             self._sink.filled(self.target)
 
     def _can_keep(self, message: Message) -> bool:
         """Return whether `message` may be in memory alone, if there is room for it."""
-        if not self._is_settled or self.numbers or message.large is not None:
+        if not self._is_settled or self.attempt.is_stored or message.large is not None:
             return False
         return i64(len(self.kept)) < KEPT_MAX
 
     def store_kept(self, batch: Batch) -> None:
-        """Note the messages for the store that are only in memory."""
-        if not self.kept:
-            return
+        """Note the messages of the attempt for the store that are only in memory."""
+        self.attempt.store_kept(batch)
+
+    def take_kept(self) -> list[tuple[int, StagedTransaction, Message]]:
+        """Return the messages that are only in memory, with their arrivals; keep them no more."""
+        taken: list[tuple[int, StagedTransaction, Message]] = []
         size: i64 = 0
-        for message in self.kept:
+        for arrival, message in zip(self.arrivals, self.kept, strict=True):
             size += message.size
-            self._store(message, batch)
+            taken.append((arrival, self, message))
         self._sink.give_back_room(size)
         self.kept.clear()
+        del self.arrivals[:]
+        return taken
 
-    def _store(self, message: Message, batch: Batch) -> None:
+    def store(self, message: Message, batch: Batch) -> None:
         """Note `message` for the store; memory keeps only its number."""
         if not self.numbers:
             batch.stage_changes().add(self._as_stored())
@@ -231,6 +240,7 @@ class StagedTransaction(Node):
 
     def count(self, number: i64, size: i64) -> None:
         """Count a message of `size` bytes that the store has."""
+        self.attempt.is_stored = True
         self.numbers.append(int(number))
         self.sizes.append(int(size))
         self._count(size)
@@ -281,6 +291,7 @@ class StagedTransaction(Node):
             size += message.size
         before = i64(len(self.kept))
         del self.kept[: int(count)]
+        del self.arrivals[: int(count)]
         self._sink.give_back_room(size)
         self._uncount(before - i64(len(self.kept)), size)
 

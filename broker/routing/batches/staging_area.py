@@ -15,6 +15,7 @@ from broker.log_events import STAGE_DROPPED
 from broker.message import Message, Origin
 from broker.routing.addresses.address import Address
 from broker.routing.addresses.durability import canonical
+from broker.routing.batches.attempt import Attempt
 from broker.routing.batches.sink import NOTHING_COMMITTED, Sink, key_of
 from broker.routing.batches.staged_transaction import (
     KEPT_MAX,
@@ -65,7 +66,7 @@ class StagingArea(TimerCallback):
     """The sinks of one broker. `is_due`: it is time to look for stages that are too old.
 
     `bytes` are staged in all: the commits will write them once more. `kept_bytes` of them are only
-    in memory.
+    in memory, and `arrivals` have been since the start, as numbers of such messages.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class StagingArea(TimerCallback):
         self.is_due = False
         self.bytes: i64 = 0
         self.kept_bytes: i64 = 0
+        self.arrivals: i64 = 0
         self._retention_ms: Final[i64] = retention_ms
         self._stages_max: Final[i64] = stages_max
         self._sinks_max: Final[i64] = sinks_max
@@ -110,8 +112,9 @@ class StagingArea(TimerCallback):
 
     def store_kept(self, batch: Batch) -> None:
         """Note all messages for the store that are only in memory: the broker is stopping."""
-        for stage in self._by_number.values():
-            stage.store_kept(batch)
+        for sink in self.sinks.values():
+            for attempt in sink.attempts():
+                attempt.store_kept(batch)
 
     def can_commit_at_once(
         self, query: str, number: i64, tasks: list[tuple[int, int, int]]
@@ -193,7 +196,7 @@ class StagingArea(TimerCallback):
         return stage
 
     def _add(self, sink: Sink, stage: StagedTransaction) -> None:
-        sink.stages[key_of(stage.task, stage.target, stage.given)] = stage
+        sink.add(stage)
         self._by_number[int(stage.number)] = stage
         self._look_later()
 
@@ -201,7 +204,7 @@ class StagingArea(TimerCallback):
         """Remove `stage`; remove `sink` too if it has no other and has committed no batch."""
         if self._by_number.pop(int(stage.number), None) is None:
             return
-        del sink.stages[key_of(stage.task, stage.target, stage.given)]
+        sink.remove(stage)
         if not sink.stages and sink.batch == NOTHING_COMMITTED:
             self.sinks.pop(sink.query, None)
 
@@ -301,8 +304,8 @@ class StagingArea(TimerCallback):
         staged, NoSuchNode if they are being committed; then nothing has changed.
         """
         sink = self.sinks.get(task.query)
-        key = task.key()
-        found = [] if sink is None else [s for s in sink.stages.values() if s.task.key() == key]
+        attempt = Attempt() if sink is None else sink.attempt_of(task)
+        found = list(attempt.stages.values())
         staged: i64 = 0
         for stage in found:
             staged += stage.messages()
@@ -310,8 +313,7 @@ class StagingArea(TimerCallback):
             raise NoSuchNode(f"the stage of {task} takes no more messages")
         if staged < count:
             raise NotAsSent(f"{task} sent {count} messages, {staged} are staged: {NOT_AS_SENT}")
-        for stage in found:
-            stage.store_kept(batch)
+        attempt.store_kept(batch)
         lowest = _lowest_of_latest(found, staged - count)
         return [stage.cut(lowest, batch) for stage in found]
 
@@ -358,10 +360,9 @@ class StagingArea(TimerCallback):
         """End attempts that have no producer, and got no message for the retention time."""
         self.is_due = False
         oldest = self.router.clock.wall_ms() - self._retention_ms
-        tasks: dict[tuple[str, int, int, int], list[StagedTransaction]] = {}
-        for stage in self._by_number.values():
-            tasks.setdefault(stage.task.key(), []).append(stage)
-        for stages in tasks.values():
+        attempts = [each for sink in self.sinks.values() for each in sink.attempts()]
+        for attempt in attempts:
+            stages = list(attempt.stages.values())
             if all(not stage.producers and stage.latest_ms <= oldest for stage in stages):
                 for stage in stages:
                     text = (

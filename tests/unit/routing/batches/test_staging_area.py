@@ -9,18 +9,10 @@ from broker.routing.batches.staging_area import LOOK_EVERY_MS, StagingArea
 from broker.routing.errors import InvalidAddress, LimitReached, NoSuchNode, NotAsSent
 from broker.routing.queues.node import QUEUE
 from storage.records import StoredNode
-from storage.stages import STAGED
 from tests.support.notices import notice_texts
 from tests.support.parties import RecordingProducer
 from tests.support.routing import Routing, encoded, new_message
 from tests.support.staging import Staging, depth, restarted, task
-
-
-def stored(staging: Staging) -> int:
-    """Return the number of staged messages in the store after a commit."""
-    staging.routing.commit()
-    found = staging.routing.store.load_now(list(range(1, 1000)))
-    return len([each for each in found if each.queue == STAGED])
 
 
 @pytest.mark.requirement("PIP-13")
@@ -31,7 +23,7 @@ def test_a_commit_is_in_the_order_of_partitions_and_rows() -> None:
     staging.send(task(1), b"c", b"d")
     staging.commit((1, 0), (2, 0), (0, 0))
     assert staging.waiting() == [b"a", b"b", b"c", b"d", b"e"]
-    assert stored(staging) == 0
+    assert staging.stored() == 0
 
 
 @pytest.mark.requirement("PIP-13")
@@ -75,7 +67,7 @@ def test_all_other_attempts_go_and_later_batches_stay() -> None:
     staging.send(task(0, 0, query="other"), b"other")
     staging.commit((0, 2))
     assert staging.waiting() == [b"a"]
-    assert stored(staging) == 2
+    assert staging.stored() == 2
     staging.commit((0, 0), batch=1)
     staging.commit((0, 0), query="other")
     assert staging.waiting() == [b"a", b"later", b"other"]
@@ -100,7 +92,7 @@ def test_what_a_batch_that_is_done_again_has_staged_goes() -> None:
     staging.commit((0, 0))
     staging.send(task(0, 1), b"a")
     assert staging.drop_up_to("orders", 0) == 1
-    assert (staging.waiting(), stored(staging)) == ([b"a"], 0)
+    assert (staging.waiting(), staging.stored()) == ([b"a"], 0)
 
 
 @pytest.mark.requirement("PIP-13")
@@ -175,10 +167,10 @@ def test_what_is_dropped_while_it_is_staged_is_not_half_committed(
         staging.commit((0, 0))
     assert (staging.waiting("q"), staging.waiting("r")) == ([], [])
     assert not staging.stages.is_committed("orders", 0)
-    assert stored(staging) == left + 1
+    assert staging.stored() == left + 1
     staging.send(task(attempt=1), b"again")
     staging.commit((0, 1))
-    assert (staging.waiting(), stored(staging)) == ([b"again"], 0)
+    assert (staging.waiting(), staging.stored()) == ([b"again"], 0)
 
 
 TOLD = [
@@ -201,7 +193,7 @@ def test_where_a_task_sent_another_number_nothing_changes(
     said = f"attempt {named[1]} of partition {named[0]} .* sent {count} messages, {staged} are"
     with pytest.raises(NotAsSent, match=said):
         staging.commit((2, 0), named, counts=[1, count])
-    assert (staging.waiting(), stored(staging)) == ([], 3)
+    assert (staging.waiting(), staging.stored()) == ([], 3)
     assert not staging.stages.is_committed("orders", 0)
     staging.send(task(), b"c")
     staging.commit((0, 0), (2, 0))
@@ -241,65 +233,6 @@ def test_a_link_of_the_same_attempt_goes_on_with_its_stage() -> None:
     assert staging.waiting() == [b"a", b"b"]
 
 
-# -- the end of an attempt that is cut off
-
-
-def cut_off(staging: Staging, count: int) -> list[RecordingProducer]:
-    """Trim the attempt to `count` messages while two links send for it; return their senders."""
-    senders = []
-    for address in ("q", "r"):
-        senders.append(RecordingProducer())
-        staging.stage(task(), address).join(senders[-1])
-    dropped = staging.trim(task(), count)
-    assert dropped == 4 - count
-    return senders
-
-
-@pytest.mark.requirement("PIP-13")
-@pytest.mark.parametrize(
-    ("count", "left"),
-    [
-        (4, ([b"a", b"d"], [b"b", b"c"])),
-        (3, ([b"a"], [b"b", b"c"])),
-        (2, ([b"a"], [b"b"])),
-        (1, ([b"a"], [])),
-        (0, ([], [])),
-    ],
-)
-def test_an_attempt_goes_on_behind_the_messages_that_it_knows_of(
-    count: int, left: tuple[list[bytes], list[bytes]]
-) -> None:
-    """Its links are detached, so that no message comes late; others follow by new links."""
-    staging = Staging()
-    for body, address in ((b"a", "q"), (b"b", "r"), (b"c", "r"), (b"d", "q")):
-        staging.send(task(), body, address=address)
-    senders = cut_off(staging, count)
-    assert [sender.lost_its_node for sender in senders] == [True, True]
-    assert stored(staging) == count
-    assert restarted(staging).stages.messages() == count
-    assert staging.routing.queue("q").staged_bytes == sum(len(encoded(each)) for each in left[0])
-    staging.send(task(), b"e", address="r")
-    staging.commit((0, 0), counts=[count + 1])
-    assert (staging.waiting("q"), staging.waiting("r")) == (left[0], [*left[1], b"e"])
-    assert stored(staging) == 0
-
-
-@pytest.mark.requirement("PIP-13")
-def test_an_attempt_with_fewer_messages_than_it_knows_of_is_left_as_it_is() -> None:
-    staging = Staging()
-    staging.send(task(), b"a")
-    with pytest.raises(NotAsSent, match="sent 2 messages, 1 are staged"):
-        staging.trim(task(), 2)
-    with pytest.raises(NotAsSent, match="sent 1 messages, 0 are staged"):
-        staging.trim(task(query="nobody"), 1)
-    assert staging.trim(task(query="nobody"), 0) == 0
-    chosen = staging.stages.choose("orders", 0, [(0, 0, 1)])
-    assert len(chosen) == 1
-    with pytest.raises(NoSuchNode, match="takes no more messages"):
-        staging.trim(task(), 0)
-    assert stored(staging) == 1
-
-
 # -- ends without a commit
 
 
@@ -310,7 +243,7 @@ def test_an_abort_drops_one_batch() -> None:
     staging.send(task(batch=2), b"c")
     assert staging.abort("orders", 1) == 2
     assert staging.abort("orders", 1) == 0
-    assert stored(staging) == 1
+    assert staging.stored() == 1
     assert depth(staging.routing.queue()) == (0, 1)
     with pytest.raises(NoSuchNode):
         staging.abort("nobody", 1)
@@ -323,7 +256,7 @@ def test_a_sink_that_is_forgotten_begins_anew() -> None:
     staging.commit((0, 0), batch=7)
     staging.send(task(batch=8), b"b")
     assert staging.end("orders") == 1
-    assert (staging.stages.sinks, stored(staging)) == ({}, 0)
+    assert (staging.stages.sinks, staging.stored()) == ({}, 0)
     with pytest.raises(NoSuchNode):
         staging.end("orders")
     staging.send(task(), b"c")
@@ -345,7 +278,7 @@ def test_what_nobody_commits_goes_when_it_is_old() -> None:
     assert depth(staging.routing.queue()) == (0, 2)
     staging.routing.advance(60_000)
     assert depth(staging.routing.queue()) == (0, 0)
-    assert stored(staging) == 0
+    assert staging.stored() == 0
     assert list(staging.stages.sinks["orders"].stages.values()) == [attached]
     first, second = notice_texts(staging.routing.router.notices)
     assert "attempt 0 of partition 0 in batch 0 of orders for q was never committed" in first
@@ -413,7 +346,7 @@ def test_a_restart_finds_what_is_staged_and_commits_it() -> None:
     new.send(task(1), b"d")
     new.commit((0, 0), (1, 0))
     assert new.waiting() == [b"a", b"b", b"c", b"d"]
-    assert stored(new) == 1
+    assert new.stored() == 1
     new.commit((0, 0), batch=1)
     assert len(new.routing.queue().state.scheduled()) == 1
 
@@ -425,7 +358,7 @@ def test_a_restart_knows_what_has_been_committed() -> None:
     old.commit((0, 0), batch=4)
     new = restarted(old)
     assert [new.stages.is_committed("orders", number) for number in (4, 5)] == [True, False]
-    assert (new.routing.queue().backlogs.waiting, stored(new)) == (1, 0)
+    assert (new.routing.queue().backlogs.waiting, new.stored()) == (1, 0)
 
 
 def test_a_query_belongs_to_the_first_that_stages() -> None:
@@ -461,7 +394,7 @@ def test_what_belongs_to_no_stage_or_no_target_goes_at_a_restart() -> None:
     old.routing.batch.remove_node(StoredNode(address="gone", kind="queue"))
     old.routing.batch.stage_changes().remove(1)
     new = restarted(old)
-    assert (new.stages.sinks, stored(new)) == ({}, 0)
+    assert (new.stages.sinks, new.stored()) == ({}, 0)
 
 
 @pytest.mark.requirement("PIP-14")
@@ -473,9 +406,9 @@ def test_what_a_restart_finds_ages_from_the_restart() -> None:
     old.send(task(), b"b")
     new = restarted(old, stage_retention_ms=100_000)
     new.routing.advance(61_000)
-    assert stored(new) == 2
+    assert new.stored() == 2
     new.routing.advance(61_000)
-    assert stored(new) == 0
+    assert new.stored() == 0
 
 
 @pytest.mark.requirement("PIP-14")
