@@ -48,6 +48,9 @@ PART_MAX: Final = 200
 
 FILE_MODE: Final = 0o600
 
+STANDARD: Final = "-"
+"""Instead of a file: standard input or output."""
+
 COLUMNS: Final = ("kind", "name", "result", "note")
 UNCHANGED: Final = "unchanged"
 REFUSED: Final = "refused"
@@ -63,7 +66,7 @@ def export_definitions(
         Path | None,
         typer.Argument(
             metavar="[FILE]",
-            help="A new file, which only you may read. [default: standard output]",
+            help="A new file, which only you may read; - is standard output. [default: -]",
             show_default=False,
         ),
     ] = None,
@@ -79,7 +82,7 @@ def export_definitions(
     with at.opened() as broker:
         document = _exported(broker, secrets=secrets)
     text = escaped(json_format.dumps(document, indent=2, ensure_ascii=False)) + "\n"
-    if file is None:
+    if file is None or str(file) == STANDARD:
         sys.stdout.write(text)
         return
     try:
@@ -161,7 +164,7 @@ def import_definitions(
 def _read(file: Path) -> Document:
     """Return the document in a file; a wrong one ends the command."""
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        text = sys.stdin.read() if str(file) == STANDARD else file.read_text(encoding="utf-8")
         document = json_format.loads(text)
     except OSError as error:
         fail(f"{file}: {error.strerror}", EXIT_USAGE)

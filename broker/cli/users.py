@@ -33,6 +33,8 @@ users = Commands(
     no_args_is_help=True,
 )
 
+COLUMNS = ("name", "roles", "administrator", "enabled", "source")
+
 Config = Annotated[
     Path | None,
     typer.Option(
@@ -260,18 +262,16 @@ def roles(
 
 @users.command("list", epilog=EXIT_STATUSES)
 @taking(Place)
-def list_names(place: Place) -> None:
-    """Print the users' names; tabs and words follow: administrator, disabled, store.
+def list_users(place: Place, json: Json = False) -> None:
+    """Print the users, and whether the file, the store or the settings have them (`source`).
 
-    A user of the store is in no file: the broker could not write its file.
+    A user of the store is in no file: the broker could not write its file. The first administrator
+    may be in the settings alone.
     """
+    from broker.cli.printing import print_records
+
     with place.opened() as known:
-        for record in known.records():
-            words = [str(record["name"])]
-            words += ["administrator"] if record["administrator"] else []
-            words += [] if record["enabled"] else ["disabled"]
-            words += ["store"] if record["source"] == "store" else []
-            typer.echo("\t".join(words))
+        print_records(known.records(), COLUMNS, as_json=json)
 
 
 @users.command(epilog=EXIT_STATUSES)

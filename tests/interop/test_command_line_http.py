@@ -73,7 +73,8 @@ def without_moving(text: bytes) -> list[str]:
 def test_a_command_prints_the_same(served: BrokerProcess, arguments: tuple[str, ...]) -> None:
     over_amqp = Client(served.url).run(*arguments)
     over_http = Client(served.http_url).run(*arguments)
-    assert over_http.returncode == over_amqp.returncode, over_http.stderr
+    assert over_amqp.returncode == 0, over_amqp.stderr
+    assert over_http.returncode == 0, over_http.stderr
     told = over_http.stdout.replace(served.http_url.encode(), served.url.encode())
     assert without_moving(told) == without_moving(over_amqp.stdout)
     assert over_http.stderr == over_amqp.stderr

@@ -300,7 +300,10 @@ def test_users_of_the_file_may_where_they_are_marked(tmp_path: Path) -> None:
     setting_up.environment = environment(**users)
     for name, flags in (("root", ["--administrator"]), ("bob", [])):
         setting_up.prints("user", "add", name, "--password-stdin", *flags, typed=b"sesame\n")
-    assert setting_up.prints("user", "list") == b"bob\nroot\tadministrator\n"
+    assert setting_up.lists_users() == [
+        'bob ["application"] no yes file',
+        'root ["admin"] yes yes file',
+    ]
     broker = BrokerProcess(tmp_path, settings=f'users_file = "{tmp_path / "users"}"\n')
     try:
         client = Client(broker.url)

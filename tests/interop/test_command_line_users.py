@@ -30,7 +30,10 @@ def test_users_come_and_go_by_management(tmp_path: Path) -> None:
         "role application: may not manage the broker; --role gives others\n"
     )
     assert at(broker, "bob:secret").prints("send", "q", "x") == b"sent 1\n"
-    assert first.prints("user", "list") == b"bob\nfirst\tadministrator\n"
+    assert first.lists_users() == [
+        'bob ["application"] no yes file',
+        'first ["admin"] yes yes settings',
+    ]
     refused = at(broker, "bob:secret").run("user", "add", "eve", "--password-stdin", typed=b"x\n")
     assert refused.returncode == 4
     raised = ("user", "add", "bob", "--password-stdin", "--administrator")
@@ -38,7 +41,10 @@ def test_users_come_and_go_by_management(tmp_path: Path) -> None:
     assert changed.decode() == f"changed the password of bob in {file} of the broker at {place}\n"
     lowered = ("user", "add", "bob", "--password-stdin", "--no-administrator")
     first.prints(*lowered, typed=b"other\n")
-    assert first.prints("user", "list") == b"bob\nfirst\tadministrator\n"
+    assert first.lists_users() == [
+        'bob ["application"] no yes file',
+        'first ["admin"] yes yes settings',
+    ]
     assert at(broker, "bob:secret").run("send", "q", "x").returncode == 4
     rotated = first.prints(
         "user", "passwd", "bob", "--password-stdin", "--keep-old", "1h", typed=b"third\n"
@@ -49,7 +55,7 @@ def test_users_come_and_go_by_management(tmp_path: Path) -> None:
     assert first.prints("user", "roles", "bob", "orders").startswith(b"changed the roles of bob")
     assert b"orders" in first.prints("user", "show", "bob")
     assert first.prints("user", "disable", "bob").startswith(b"disabled bob in ")
-    assert first.prints("user", "list") == b"bob\tdisabled\nfirst\tadministrator\n"
+    assert first.lists_users() == ['bob ["orders"] no no file', 'first ["admin"] yes yes settings']
     assert at(broker, "bob:third").run("send", "q", "x").returncode == 4
     assert b"enabled             no\n" in first.prints("user", "show", "bob")
     assert first.prints("user", "enable", "bob").startswith(b"enabled bob in ")
@@ -70,7 +76,10 @@ def test_users_of_a_broker_without_a_file_are_in_its_store(tmp_path: Path) -> No
     first = at(broker, "first:one")
     added = first.prints("user", "add", "bob", "--password-stdin", typed=b"secret\n")
     assert added.decode().startswith(f"added bob to {place}\n")
-    assert first.prints("user", "list") == b"bob\tstore\nfirst\tadministrator\n"
+    assert first.lists_users() == [
+        'bob ["application"] no yes store',
+        'first ["admin"] yes yes settings',
+    ]
     assert b"source              store\n" in first.prints("user", "show", "bob")
     assert broker.stop() == 0
     broker = BrokerProcess(tmp_path, settings=settings, variables=variables)

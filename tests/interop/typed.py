@@ -60,6 +60,12 @@ class Client:
         assert done.stderr == b""
         return done.stdout
 
+    def lists_users(self, *arguments: str) -> list[str]:
+        """Return the lines of `user list` behind its header, with spaces between the columns."""
+        header, *lines = self.prints("user", "list", *arguments).decode().splitlines()
+        assert header.split("\t") == ["name", "roles", "administrator", "enabled", "source"]
+        return [line.replace("\t", " ") for line in lines]
+
     def shows(self, *arguments: str) -> bytes:
         """Return the output of a command on a terminal."""
         ours, theirs = pty.openpty()

@@ -177,6 +177,11 @@ def test_an_import_outlasts_a_restart(tmp_path: Path, store: str) -> None:
         assert Typed(broker).exported("--secrets") == exported
 
 
+def test_a_dash_is_standard_output(tmp_path: Path) -> None:
+    with broker_in(tmp_path / "old", "memory") as broker:
+        assert json.loads(Typed(broker).run("export", "-").stdout)["jms_broker_definitions"] == 1
+
+
 def test_a_file_is_new_and_for_its_owner_alone(tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     with broker_in(tmp_path / "old", "memory") as broker:
