@@ -212,11 +212,17 @@ def _lost(part: Part) -> str:
     """Return what the new store lacks, in words; empty if nothing."""
     text = f", {part.refused} rows make no sense" if part.refused else ""
     if part.gaps:
-        ranges = ", ".join(
-            f"{first}" if first == last else f"{first} to {last}" for first, last in part.gaps
-        )
+        ranges = ", ".join(_range(first, last) for first, last in part.gaps)
         text += f", cannot be read: whatever has a number of {ranges}"
     return text
+
+
+def _range(first: int, last: int) -> str:
+    from storage.sql.tools.salvage import ROWID_MAX
+
+    if last == ROWID_MAX:
+        return f"{first} or more"
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 @store.command()

@@ -38,7 +38,13 @@ FAILURES_MAX: Final = 20_000
 """Maximum failed reads of one table; the unread rowids that are left then are given up."""
 
 FAR: Final = 2**24
-"""Last rowid that is searched if neither the table's end nor the mark `numbers` can be read."""
+"""Last rowid that is searched if neither the table's end nor the mark `numbers` can be read, unless
+a row behind it is found."""
+
+ROWID_BITS: Final = 63
+
+ROWID_MAX: Final = 2**ROWID_BITS - 1
+"""The highest rowid that SQLite has."""
 
 TOKENS_SPARED: Final = 1_000_000
 """Fencing tokens that are left out if the last one given is lost: leases that have ended may have
@@ -101,7 +107,10 @@ class Table:
 
     def rows(self) -> Iterator[Row]:
         """Yield every row that can be read, once, with its rowid before its columns."""
-        whole = Span(0, self._end())
+        end, is_known = self._end()
+        if not is_known and end < ROWID_MAX:
+            self._give_up(Span(end + 1, ROWID_MAX))
+        whole = Span(0, end)
         yield from self._ends(whole)
         spans = deque([whole])
         while spans:
@@ -144,19 +153,34 @@ class Table:
         except sqlite3.DatabaseError:
             return
 
-    def _end(self) -> int:
-        """Return the last rowid, or one that should be beyond it."""
-        for asked in (
-            f'SELECT max(rowid) FROM "{self._name}"',  # noqa: S608
-            "SELECT value FROM mark WHERE name = 'numbers'",
-        ):
-            try:
-                found = self._source.execute(asked).fetchone()
-            except sqlite3.DatabaseError:
-                continue
-            if found is not None and isinstance(found[0], int):
-                return found[0]
-        return FAR
+    def _end(self) -> tuple[int, bool]:
+        """Return the last rowid and True; if it cannot be read, one to search up to, and False."""
+        last = self._number(f'SELECT coalesce(max(rowid), 0) FROM "{self._name}"')  # noqa: S608
+        if last is not None:
+            return last, True
+        marked = self._number("SELECT value FROM mark WHERE name = 'numbers'")
+        # chunks and events have higher rowids than messages
+        return max(FAR if marked is None else marked, self._last_found()), False
+
+    def _last_found(self) -> int:
+        """Return a rowid that can be read, such that no row is found in growing steps behind it."""
+        asked = f'SELECT rowid FROM "{self._name}" WHERE rowid >= {{}} ORDER BY rowid LIMIT 1'  # noqa: S608
+        last, step = 0, 1 << (ROWID_BITS - 1)
+        while step:
+            found = self._number(asked.format(last + step)) if last <= ROWID_MAX - step else None
+            if found is None:
+                step >>= 1
+            else:
+                last, step = found, 1 << (ROWID_BITS - 1)
+        return last
+
+    def _number(self, asked: str) -> int | None:
+        """Return the number that a query finds, None if there is none, or it cannot be read."""
+        try:
+            found = self._source.execute(asked).fetchone()
+        except sqlite3.DatabaseError:
+            return None
+        return found[0] if found is not None and isinstance(found[0], int) else None
 
     def _give_up(self, span: Span) -> None:
         self._lost.append((span.first, span.last))

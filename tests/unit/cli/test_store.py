@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,14 @@ async def test_one_that_cannot_be_read_is_salvaged(tmp_path: Path) -> None:
     assert whole["whole"] is True
     assert whole["parts"]["queue"]["saved"] == 1
     assert whole["dropped_ids"] == 0
+
+
+async def test_the_end_of_a_table_that_cannot_be_read_is_left_open(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    await filled(database, 100, size=700)
+    spoil(database, b"65 xxx")
+    done = run("salvage", database, tmp_path / "new.db")
+    assert re.search(r"body  .* cannot be read: whatever has a number of \d+ or more", done.stdout)
 
 
 async def test_ids_of_lost_nodes_that_a_salvage_drops_are_counted(tmp_path: Path) -> None:

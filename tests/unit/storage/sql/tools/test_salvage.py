@@ -9,11 +9,12 @@ import pytest
 
 from storage.api import StoreError
 from storage.batch import Batch
+from storage.contents import CHUNKS_MAX
 from storage.records import StoredId, StoredMessage, StoredNode
 from storage.sql.schema import HEAD
 from storage.sql.segments.segment import MESSAGES_MAX
 from storage.sql.sqlite.store import SqliteStore
-from storage.sql.tools.salvage import TOKENS_SPARED, Salvaged, salvage
+from storage.sql.tools.salvage import ROWID_MAX, TOKENS_SPARED, Salvaged, salvage
 from storage.stages import STAGED
 from tests.contract.test_leases import lease
 from tests.contract.test_stages import stage
@@ -90,6 +91,39 @@ async def test_only_segments_with_a_damaged_page_lose_messages(
     lost = set(range(1, 1201)) - set(numbers(await served(tmp_path / "new.db")))
     assert lost >= set(spoilt)
     assert len(lost) <= len(spoilt) * MESSAGES_MAX
+    assert not result.is_whole()
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [
+        pytest.param(CHUNKS_MAX, id="one chunk of each content"),
+        pytest.param(1, id="chunks of one content"),
+        pytest.param(2**50, id="far apart"),
+    ],
+)
+async def test_rows_behind_the_numbers_of_messages_are_saved(tmp_path: Path, apart: int) -> None:
+    """Where a table ends cannot be read: chunks have higher rowids than messages."""
+    database = tmp_path / "store.db"
+    await filled(database, 5)
+    chunks = [CHUNKS_MAX * 100 + apart * place for place in range(60)]
+    connection = sqlite3.connect(database)
+    with connection:
+        connection.executemany(
+            "INSERT INTO chunk (number, checksum, data) VALUES (?, 0, ?)",
+            [(each, (b"%d chunk " % each).ljust(SIZE, b"x")) for each in chunks],
+        )
+    connection.close()
+    spoil(database, b"%d chunk " % chunks[-1])
+    spoil(database, b"%d chunk " % chunks[30])
+    result = saved(tmp_path)
+    found = [row[0] for row in rows(tmp_path / "new.db", "SELECT number FROM chunk")]
+    lost = sorted(set(chunks) - set(found))
+    assert {chunks[30], chunks[-1]} <= set(lost)
+    assert len(lost) <= 10, "those of two pages"
+    gaps = result.parts["chunk"].gaps
+    assert gaps[-1][1] == ROWID_MAX
+    assert all(any(first <= each <= last for first, last in gaps) for each in lost)
     assert not result.is_whole()
 
 
