@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final, final
 
-from google_crc32c import extend
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 from sqlalchemy.sql.dml import UpdateBase
 
@@ -18,6 +17,7 @@ from storage.api import ContentError
 from storage.batch import Batch
 from storage.contents import CHUNKS_MAX, ContentChanges, ContentUses
 from storage.records import StoredContent, StoredMessage, StoredPlaces
+from storage.sql.large_rows import BESIDES, content_of, is_chunk_sound, is_number, large_row
 from storage.sql.quarantine import NOBODYS, find
 from storage.sql.rows import checksum
 from storage.sql.statements import Texts
@@ -37,6 +37,9 @@ INSERT_QUARANTINE: Final = insert(QUARANTINE)
 
 DELETE_LARGE: Final = delete(LARGE).where(LARGE.c.number == bindparam("which"))
 """Parameters: number."""
+
+NO_CONTENT: Final = 0
+"""Number of no content: for a message whose row is damaged."""
 
 Rows = Sequence[tuple[object, ...]]
 
@@ -82,7 +85,7 @@ class Chunks:
         rows: list[tuple[int, int, int, bytes, int]] = []
         for message in batch.appended:
             if message is not None and message.content is not None:
-                rows.append(_large(int(message.number), message.content))
+                rows.append(large_row(int(message.number), message.content))
                 content = int(message.content.number)
                 self.uses.add(int(message.number), content, message.queue)
         return rows
@@ -101,10 +104,11 @@ def load(connection: Connection, texts: Texts, names: Mapping[int, str]) -> Chun
             connection.execute(delete(LARGE).where(LARGE.c.number == row.number))
             continue
         queue = names.get(found.queue())
+        content = row.content if is_number(row.content) else NO_CONTENT
         if queue is not None:
-            chunks.uses.add(row.number, row.content, queue)
+            chunks.uses.add(row.number, content, queue)
         if queue is not None or found.queue() == NOBODYS:
-            used.add(row.content)
+            used.add(content)
     present = _present(connection)
     chunks.uses.garbage.extend(content for content in present if content not in used)
     chunks.first = max([0, *used, *present]) + 1
@@ -122,11 +126,11 @@ def complete(
     contents: dict[int, StoredContent] = {}
     damaged: list[tuple[int, str]] = []
     for row in connection.execute(select(LARGE).where(LARGE.c.number.in_(large))):
-        stored = StoredContent(number=row.content, size=row.size, beginning=row.beginning)
-        if _sum_of(row.number, stored) == row.checksum:
+        stored = content_of(row)
+        if stored is not None:
             contents[row.number] = stored
         else:
-            damaged.append((row.number, "what it has besides its row is damaged"))
+            damaged.append((row.number, BESIDES))
     unsound = {number for number, _ in damaged}
     return [
         message.with_content(contents.get(int(message.number)))
@@ -141,7 +145,7 @@ def weigh(connection: Connection, chunks: Chunks, found: StoredPlaces) -> None:
         return
     within = LARGE.c.number.between(found.numbers[0], found.numbers[-1])
     rows = connection.execute(select(LARGE.c.number, LARGE.c.size).where(within))
-    sizes: dict[int, int] = {row.number: row.size for row in rows}
+    sizes = {row.number: row.size for row in rows if isinstance(row.size, int)}
     for index, number in enumerate(found.numbers):
         found.sizes[index] += sizes.get(number, 0)
 
@@ -150,8 +154,8 @@ def read(connection: Connection, content: int, index: int) -> bytes:
     """Return a chunk of a content. Raise ContentError if it is damaged or missing."""
     number = content * CHUNKS_MAX + index
     which = CHUNK.c.number == number
-    row = connection.execute(select(CHUNK.c.checksum, CHUNK.c.data).where(which)).first()
-    if row is None or checksum(number, row.data) != row.checksum:
+    row = connection.execute(select(CHUNK).where(which)).first()
+    if row is None or not is_chunk_sound(row):
         raise ContentError(f"chunk {index} of content {content} is damaged or missing")
     return bytes(row.data)
 
@@ -189,14 +193,3 @@ def _quarantined(changes: ContentChanges) -> list[tuple[int, int, str]]:
 def _chunk(content: int, index: int, data: bytes) -> tuple[int, int, bytes]:
     number = content * CHUNKS_MAX + index
     return number, checksum(number, data), data
-
-
-def _large(message: int, content: StoredContent) -> tuple[int, int, int, bytes, int]:
-    beginning = content.beginning
-    checked = _sum_of(message, content)
-    return message, int(content.number), int(content.size), beginning, checked
-
-
-def _sum_of(message: int, content: StoredContent) -> int:
-    facts = int(content.number).to_bytes(8) + int(content.size).to_bytes(8) + content.beginning
-    return int(extend(extend(0, message.to_bytes(8)), facts))

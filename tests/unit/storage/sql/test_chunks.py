@@ -11,10 +11,10 @@ from storage.batch import Batch
 from storage.contents import CHUNKS_MAX
 from storage.sql.chunks import SWEPT_AT_ONCE
 from storage.sql.sqlite.store import SqliteStore
-from storage.sql.tables import CHUNK, LARGE
+from storage.sql.tables import CHUNK
 from tests.contract.test_contents import append, chunk, large, let_go, write
 from tests.support.stored import stored_messages
-from tests.support.stored_files import connected
+from tests.support.stored_files import change, connected
 
 
 @pytest.fixture
@@ -30,12 +30,13 @@ def chunks(folder: Path) -> int:
         return connection.execute(select(func.count()).select_from(CHUNK)).scalar() or 0
 
 
-async def test_a_damaged_chunk_is_not_given_out(store: SqliteStore, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", ["x'00FF'", "5"])
+async def test_a_damaged_chunk_is_not_given_out(
+    store: SqliteStore, tmp_path: Path, damaged: str
+) -> None:
     await write(store, 1, 3)
-    with connected(tmp_path / "store.db") as connection:
-        connection.execute(
-            update(CHUNK).where(CHUNK.c.number == CHUNKS_MAX + 1).values(data=b"something else")
-        )
+    which = CHUNKS_MAX + 1
+    change(tmp_path / "store.db", f"UPDATE chunk SET data = {damaged} WHERE number = {which}")
     assert await store.read_chunk(1, 0) == chunk(1, 0)
     with pytest.raises(ContentError, match="chunk 1 of content 1"):
         await store.read_chunk(1, 1)
@@ -52,15 +53,38 @@ async def test_a_chunk_in_the_place_of_another_is_not_given_out(
         await store.read_chunk(1, 5)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param("content = 2", id="another content"),
+        pytest.param("content = -128", id="a content below 0"),
+        pytest.param(f"content = {2**60}", id="a content beyond all"),
+        pytest.param("content = x'01'", id="a content that is no number"),
+        pytest.param("size = -1", id="a size below 0"),
+        pytest.param("size = 0.5", id="a size that is no whole number"),
+        pytest.param("beginning = 7", id="a beginning that is a number"),
+        pytest.param("checksum = 0", id="its checksum"),
+    ],
+)
 async def test_a_message_whose_content_is_unclear_is_quarantined(
-    store: SqliteStore, tmp_path: Path
+    tmp_path: Path, damage: str
 ) -> None:
-    await write(store, 1, 1)
+    """A flipped bit can change a number's sign, or the type of a value."""
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    await write(store, 1, 2)
     await append(store, large(1, 1), large(2, 1))
-    with connected(tmp_path / "store.db") as connection:
-        connection.execute(update(LARGE).where(LARGE.c.number == 1).values(content=2))
-    assert [int(each.number) for each in await stored_messages(store, "a")] == [2]
-    assert store.quarantined == 1
+    await store.close()
+    change(tmp_path / "store.db", f"UPDATE large SET {damage} WHERE number = 1")
+    for _ in range(2):  # at the second start the damage is known
+        again = SqliteStore(tmp_path / "store.db")
+        await again.open()
+        assert again.first_content < 2**47
+        assert len((await again.places(0)).numbers) in {1, 2}
+        assert [int(each.number) for each in await stored_messages(again, "a")] == [2]
+        assert again.quarantined == 1
+        assert await again.read_chunk(1, 1) == chunk(1, 1)
+        await again.close()
 
 
 async def test_a_message_that_was_found_damaged_is_not_loaded_again(tmp_path: Path) -> None:
