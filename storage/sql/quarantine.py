@@ -12,6 +12,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, delete, func, insert, select
 
 from storage.facts import QuarantinedMessage
+from storage.sql.large_rows import vouch as vouch_body
 from storage.sql.reading import holding
 from storage.sql.segments.packing import numbers_of
 from storage.sql.segments.segment import (
@@ -24,7 +25,7 @@ from storage.sql.segments.segment import (
     queue_at,
 )
 from storage.sql.statements import CHANGE_SEGMENT, Texts
-from storage.sql.tables import QUARANTINE, QUEUE
+from storage.sql.tables import LARGE, QUARANTINE, QUEUE
 
 NOBODYS: Final = 0
 """Id of no queue: that of a damaged message whose queue is unknown."""
@@ -117,10 +118,12 @@ def restore(connection: Connection, number: int) -> str:
     if found is None:
         return "has no row any more"
     encoded = found.encoded()
-    if not encoded:
+    is_large = connection.execute(select(LARGE.c.number).where(LARGE.c.number == number)).first()
+    # there may be nothing before a large body
+    if not encoded and (is_large is None or not is_sound(found.segment.facts, found.at)):
         return damage_at(found.segment, found.at) or "has no bytes"
     found.segment.vouch(found.at, encoded)
-    damage = damage_at(found.segment, found.at)
+    damage = damage_at(found.segment, found.at) or vouch_body(connection, number)
     if damage:
         return damage
     _write(connection, texts, found.segment)

@@ -9,12 +9,16 @@ import pytest
 
 from storage.api import StoreError
 from storage.batch import Batch
+from storage.contents import CHUNK_SIZE, CHUNKS_MAX
 from storage.records import StoredNode, StoredSubscription
+from storage.sql.large_rows import BESIDES, INCOMPLETE
 from storage.sql.quarantine import drop, listed, restore
 from storage.sql.reading import BODIES_AT_ONCE
 from storage.sql.segments.segment import MESSAGES_MAX
 from storage.sql.sqlite.store import SqliteStore
+from storage.sql.tools.check import check
 from storage.sql.tools.offline import writing
+from tests.contract.test_contents import append, large, write
 from tests.support.stored import stored_messages
 from tests.support.stored_files import OFFSET, POSITION, QUEUE, RECORD, change, filled, flip, rows
 
@@ -175,3 +179,52 @@ async def test_what_has_no_bytes_or_no_row_is_not_restored(tmp_path: Path) -> No
         assert restore(connection, 5) == "has no row any more"
         assert drop(connection, 5) == ""
         assert len(listed(connection, -1, 10)) == 2
+
+
+@pytest.mark.parametrize(
+    ("damage", "why_not"),
+    [
+        pytest.param(f"UPDATE chunk SET data = zeroblob({CHUNK_SIZE})", "", id="chunks"),
+        pytest.param("UPDATE chunk SET checksum = 7", "", id="checksums of chunks"),
+        pytest.param("UPDATE large SET beginning = x'00'", "", id="its beginning"),
+        pytest.param("UPDATE large SET checksum = 7", "", id="a checksum"),
+        pytest.param("UPDATE large SET size = size - 1", INCOMPLETE, id="another size"),
+        pytest.param("UPDATE large SET content = 2", INCOMPLETE, id="another content"),
+        pytest.param("UPDATE large SET content = -1", BESIDES, id="a content below 0"),
+        pytest.param(
+            f"DELETE FROM chunk WHERE number = {CHUNKS_MAX}", INCOMPLETE, id="a chunk is lost"
+        ),
+        pytest.param("UPDATE chunk SET data = 5", INCOMPLETE, id="chunks that are no bytes"),
+        pytest.param("DELETE FROM body", "its bytes are missing", id="no bytes before its body"),
+    ],
+)
+@pytest.mark.parametrize("encoded", [b"properties", b""], ids=["", "nothing before its body"])
+async def test_a_large_message_is_restored_with_its_body(
+    tmp_path: Path, damage: str, why_not: str, *, encoded: bytes
+) -> None:
+    """Otherwise the next start, or the next delivery, would quarantine it again."""
+    database = tmp_path / "store.db"
+    store = SqliteStore(database)
+    await store.open()
+    await write(store, 1, 2)
+    await append(store, large(1, 1, encoded=encoded))
+    batch = Batch()
+    batch.content_changes().quarantined.append((1, "chunk 0 is damaged"))
+    await store.commit(batch)
+    await store.close()
+    change(database, damage)
+    with writing(database) as connection:
+        assert restore(connection, 1) == why_not
+        assert len(listed(connection, -1, 10)) == (1 if why_not else 0)
+    if why_not:
+        return
+    again = SqliteStore(database)
+    await again.open()
+    (message,) = await stored_messages(again, "a")
+    assert message.content is not None
+    for index in range(2):
+        assert len(await again.read_chunk(int(message.content.number), index)) == CHUNK_SIZE
+    assert again.quarantined == 0
+    await again.close()
+    with writing(database) as connection:
+        assert check(connection, lambda _: None).is_sound()
