@@ -9,17 +9,26 @@ from typing import Final
 from sqlalchemy import Connection, func, inspect, select, text
 
 from storage.contents import CHUNKS_MAX
+from storage.sql.large_rows import (
+    BESIDES,
+    INCOMPLETE,
+    content_of,
+    is_chunk_sound,
+    is_complete,
+)
 from storage.sql.reading import following_with_bytes
-from storage.sql.rows import checksum
 from storage.sql.schema import version_of
 from storage.sql.segments.packing import numbers_of
 from storage.sql.segments.segment import RECORD, Segment, damage_at, queue_at
 from storage.sql.sqlite.sqlite import DRIVER_ERRORS, reason_of
 from storage.sql.statements import Texts
-from storage.sql.tables import BODY, CHUNK, METADATA, QUARANTINE, QUEUE, SEGMENT
+from storage.sql.tables import BODY, CHUNK, LARGE, METADATA, QUARANTINE, QUEUE, SEGMENT
 
 CHUNKS_TOGETHER: Final = 16
 """Chunks that are read at a time: 4 MiB."""
+
+LARGE_TOGETHER: Final = 1000
+"""Rows of large messages that are read at a time."""
 
 TOLD_MAX: Final = 20
 """Maximum damaged messages and chunks that are named; all are counted."""
@@ -87,6 +96,7 @@ def _look(connection: Connection, found: Findings, advance: Advance) -> None:
     _look_at_messages(connection, found, known, advance=advance)
     if CHUNK.name in tables:
         _look_at_chunks(connection, found)
+        _look_at_large_messages(connection, found, known)
     found.rows |= {name: _count_of(connection, name) for name in tables}
     found.left_over["bodies"] = _bodies_left_over(connection)
 
@@ -138,10 +148,25 @@ def _look_at_chunks(connection: Connection, found: Findings) -> None:
     while rows := connection.execute(asked.where(CHUNK.c.number > behind)).all():
         for row in rows:
             behind = row.number
-            if checksum(row.number, row.data) != row.checksum:
+            if not is_chunk_sound(row):
                 found.damaged_chunks += 1
                 content, index = divmod(row.number, CHUNKS_MAX)
                 _give_example(found, f"chunk {index} of content {content} is damaged")
+
+
+def _look_at_large_messages(connection: Connection, found: Findings, known: set[int]) -> None:
+    """Compare the checksums of what large messages have besides, and look for missing chunks."""
+    behind = -1
+    asked = select(LARGE).order_by(LARGE.c.number).limit(LARGE_TOGETHER)
+    while rows := connection.execute(asked.where(LARGE.c.number > behind)).all():
+        for row in rows:
+            behind = row.number
+            content = content_of(row)
+            damage = "" if content and is_complete(connection, content) else INCOMPLETE
+            damage = damage if content else BESIDES
+            if damage and row.number not in known:
+                found.damaged += 1
+                _give_example(found, f"message {row.number}: {damage}")
 
 
 def _give_example(found: Findings, text: str) -> None:

@@ -3,12 +3,17 @@
 import sqlite3
 from pathlib import Path
 
+import pytest
+
+from storage.batch import Batch
 from storage.contents import CHUNKS_MAX
+from storage.sql.large_rows import BESIDES, INCOMPLETE
 from storage.sql.rows import checksum
 from storage.sql.schema import HEAD
 from storage.sql.sqlite.store import SqliteStore
 from storage.sql.tools.check import COMPLAINTS_MAX, TOLD_MAX, Findings, check, messages_in
 from storage.sql.tools.offline import reading
+from tests.contract.test_contents import append, large, write
 from tests.support.stored import stored_messages
 from tests.support.stored_files import change, filled, flip, garble_schema, spoil
 
@@ -98,6 +103,34 @@ async def test_chunks_of_large_messages(tmp_path: Path) -> None:
     found, _ = look(database)
     assert (found.is_sound(), found.damaged, found.damaged_chunks) == (False, 0, 1)
     assert found.examples == ["chunk 20 of content 7 is damaged"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        pytest.param(
+            f"DELETE FROM chunk WHERE number = {CHUNKS_MAX + 1}", INCOMPLETE, id="a chunk"
+        ),
+        pytest.param("DELETE FROM chunk", INCOMPLETE, id="all chunks"),
+        pytest.param("UPDATE large SET beginning = x'00'", BESIDES, id="its beginning"),
+        pytest.param("UPDATE large SET content = -1", BESIDES, id="its content"),
+    ],
+)
+async def test_large_messages_without_their_bodies(tmp_path: Path, damage: str, said: str) -> None:
+    database = tmp_path / "store.db"
+    store = SqliteStore(database)
+    await store.open()
+    await write(store, 1, 2)
+    await append(store, large(1, 1), large(2, 1))
+    batch = Batch()
+    batch.content_changes().quarantined.append((2, "chunk 0 is damaged"))
+    await store.commit(batch)
+    await store.close()
+    assert look(database)[0].is_sound()
+    change(database, damage)
+    found, _ = look(database)
+    assert (found.is_sound(), found.damaged) == (False, 1)
+    assert found.examples == [f"message 1: {said}"]
 
 
 def test_a_file_that_is_no_store(tmp_path: Path) -> None:
