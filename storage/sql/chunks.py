@@ -17,9 +17,10 @@ from storage.api import ContentError
 from storage.batch import Batch
 from storage.contents import CHUNKS_MAX, ContentChanges, ContentUses
 from storage.records import StoredContent, StoredMessage, StoredPlaces
-from storage.sql.large_rows import BESIDES, content_of, is_chunk_sound, is_number, large_row
+from storage.sql.large_rows import BESIDES, LOST, content_of, is_chunk_sound, is_number, large_row
 from storage.sql.quarantine import NOBODYS, find
 from storage.sql.rows import checksum
+from storage.sql.segments.packing import Sifting
 from storage.sql.statements import Texts
 from storage.sql.tables import CHUNK, LARGE, QUARANTINE
 
@@ -116,27 +117,29 @@ def load(connection: Connection, texts: Texts, names: Mapping[int, str]) -> Chun
 
 
 def complete(
-    connection: Connection, chunks: Chunks, found: list[StoredMessage]
+    connection: Connection, chunks: Chunks, found: Sifting
 ) -> tuple[list[StoredMessage], list[tuple[int, str]]]:
-    """Return the messages with their contents, and those whose row in `large` is damaged."""
-    if not chunks.uses.any():
-        return found, []
-    numbers = [int(message.number) for message in found]
-    large = [number for number in numbers if chunks.uses.content_of(number) is not None]
+    """Return the sound messages with their contents, and those without a sound row in `large`."""
+    if not chunks.uses.any() and not found.large:
+        return found.sound, []
+    numbers = [int(message.number) for message in found.sound]
+    large = {number for number in numbers if chunks.uses.content_of(number) is not None}
     contents: dict[int, StoredContent] = {}
-    damaged: list[tuple[int, str]] = []
+    unsound: dict[int, str] = {}
     for row in connection.execute(select(LARGE).where(LARGE.c.number.in_(large))):
         stored = content_of(row)
         if stored is not None:
             contents[row.number] = stored
         else:
-            damaged.append((row.number, BESIDES))
-    unsound = {number for number, _ in damaged}
+            unsound[row.number] = BESIDES
+    for number in found.large:
+        if number not in contents:
+            unsound.setdefault(number, LOST)
     return [
         message.with_content(contents.get(int(message.number)))
-        for message in found
+        for message in found.sound
         if int(message.number) not in unsound
-    ], damaged
+    ], list(unsound.items())
 
 
 def weigh(connection: Connection, chunks: Chunks, found: StoredPlaces) -> None:

@@ -110,7 +110,7 @@ def messages(
     while found := reading.following_with_bytes(connection, texts, behind):
         for segment in found:
             sifting.take(segment, None, behind)
-        sound, torn = chunks.complete(connection, index.chunks, sifting.sound)
+        sound, torn = chunks.complete(connection, index.chunks, sifting)
         damaged += torn
         if sound:
             return sound, damaged
@@ -145,5 +145,5 @@ def window(
         sifting.take(segment, numbers)
         segment.body = None
         index.segments.learn(segment)
-    sound, torn = chunks.complete(connection, index.chunks, sifting.sound)
+    sound, torn = chunks.complete(connection, index.chunks, sifting)
     return sound, sifting.damaged + torn

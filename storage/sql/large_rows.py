@@ -20,6 +20,8 @@ CONTENT_MAX: Final = 2**63 // CHUNKS_MAX - 1
 
 BESIDES: Final = "what it has besides its row is damaged"
 
+LOST: Final = "its body is lost"
+
 INCOMPLETE: Final = "its body is not complete"
 
 
@@ -66,11 +68,14 @@ def is_complete(connection: Connection, content: StoredContent) -> bool:
     return count < CHUNKS_MAX and (found, int(size or 0)) == (count, int(content.size))
 
 
-def vouch(connection: Connection, message: int) -> str:
-    """Accept the body of a large message as it is now. Return why not if that is impossible."""
+def vouch(connection: Connection, message: int, *, is_large: bool) -> str:
+    """Accept the body of a large message as it is now. Return why not if that is impossible.
+
+    `is_large`: the record of the message says that its body is a content.
+    """
     row = connection.execute(select(LARGE).where(LARGE.c.number == message)).first()
     if row is None:
-        return ""
+        return LOST if is_large else ""
     content = content_of(row, vouch=True)
     if content is None:
         return BESIDES

@@ -21,6 +21,7 @@ from storage.sql.segments.segment import (
     Segment,
     bytes_at,
     damage_at,
+    is_large_at,
     is_sound,
     queue_at,
 )
@@ -118,12 +119,15 @@ def restore(connection: Connection, number: int) -> str:
     if found is None:
         return "has no row any more"
     encoded = found.encoded()
-    is_large = connection.execute(select(LARGE.c.number).where(LARGE.c.number == number)).first()
+    large = connection.execute(select(LARGE.c.number).where(LARGE.c.number == number)).first()
     # there may be nothing before a large body
-    if not encoded and (is_large is None or not is_sound(found.segment.facts, found.at)):
+    if not encoded and (large is None or not is_sound(found.segment.facts, found.at)):
         return damage_at(found.segment, found.at) or "has no bytes"
     found.segment.vouch(found.at, encoded)
-    damage = damage_at(found.segment, found.at) or vouch_body(connection, number)
+    damage = damage_at(found.segment, found.at)
+    if not damage:
+        is_large = is_large_at(found.segment.facts, found.at)
+        damage = vouch_body(connection, number, is_large=is_large)
     if damage:
         return damage
     _write(connection, texts, found.segment)

@@ -22,6 +22,7 @@ from storage.sql.segments.segment import (
     delivery_time_at,
     expiry_at,
     has_bytes,
+    is_large_at,
     is_sound,
     label_at,
     message_at,
@@ -174,11 +175,13 @@ class Sifting:
     """Messages of segments, the sound apart from the damaged.
 
     `names` has the names of queues by their ids: messages of other queues are ignored. So are those
-    in `left_out`, which were found damaged before.
+    in `left_out`, which were found damaged before. `large` has the numbers of sound messages whose
+    bodies are contents.
     """
 
     def __init__(self, names: dict[int, str], left_out: set[int]) -> None:
         self.sound: Final[list[StoredMessage]] = []
+        self.large: Final[list[int]] = []
         self.damaged: Final[list[Damage]] = []
         self._names: Final = names
         self._left_out: Final = left_out
@@ -229,6 +232,8 @@ class Sifting:
         left_out = self._left_out
         if name is not None and (not left_out or int(number_at(facts, at)) not in left_out):
             self.sound.append(message_at(facts, at, queue=name, encoded=encoded, label=label))
+            if is_large_at(facts, at):
+                self.large.append(int(number_at(facts, at)))
 
     def _label(self, segment: Segment, place: i64) -> Label | None:
         """Return the label at `place`, counted from 1, NO_LABEL for 0; None if it is damaged."""

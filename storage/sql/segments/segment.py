@@ -43,14 +43,17 @@ _OFFSET: Final[i64] = 56
 _LENGTH: Final[i64] = 60
 _CONTENT_SUM: Final[i64] = 64
 _FLAGS: Final[i64] = 68
-"""The priority in the lowest 8 bits, DURABLE, VOLATILE, OPAQUE; from bit LABEL up the place of the
-message's label, counted from 1, or 0 if it has none."""
+"""The priority in the lowest 8 bits, DURABLE, VOLATILE, OPAQUE, LARGE; from bit LABEL up the place
+of the message's label, counted from 1, or 0 if it has none."""
 _SUM: Final[i64] = 72
 
 PRIORITY: Final[i64] = 255
 DURABLE: Final[i64] = 256
 VOLATILE: Final[i64] = 512
 OPAQUE: Final[i64] = 1024
+LARGE: Final[i64] = 2048
+"""The body is a content. Brokers up to 0.1.0 did not set this bit."""
+
 LABEL: Final[i64] = 16
 """Bits by which the place of the label is shifted."""
 
@@ -273,6 +276,11 @@ def label_at(facts: bytes, at: i64) -> i64:
     return i64(read_i32_le(facts, at + _FLAGS)) >> LABEL
 
 
+def is_large_at(facts: bytes, at: i64) -> bool:
+    """Return whether the record says that the message's body is a content."""
+    return i64(read_i32_le(facts, at + _FLAGS)) & LARGE != 0
+
+
 def damage_at(segment: Segment, at: i64) -> str:
     """Return why the message with its record at `at` must not be delivered; empty if it is sound.
 
@@ -324,6 +332,8 @@ def put_record(
         flags |= OPAQUE
     if message.volatile:
         flags |= VOLATILE
+    if message.content is not None:
+        flags |= LARGE
     record = BytesWriter()
     write_i64_le(record, message.number)
     write_i64_le(record, message.position)

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from sqlalchemy import Connection, func, inspect, select, text
+from sqlalchemy import Connection, Table, func, inspect, select, text
 
 from storage.contents import CHUNKS_MAX
 from storage.sql.large_rows import (
     BESIDES,
     INCOMPLETE,
+    LOST,
     content_of,
     is_chunk_sound,
     is_complete,
@@ -19,7 +20,13 @@ from storage.sql.large_rows import (
 from storage.sql.reading import following_with_bytes
 from storage.sql.schema import version_of
 from storage.sql.segments.packing import numbers_of
-from storage.sql.segments.segment import RECORD, Segment, damage_at, queue_at
+from storage.sql.segments.segment import (
+    RECORD,
+    Segment,
+    damage_at,
+    is_large_at,
+    queue_at,
+)
 from storage.sql.sqlite.sqlite import DRIVER_ERRORS, reason_of
 from storage.sql.statements import Texts
 from storage.sql.tables import BODY, CHUNK, LARGE, METADATA, QUARANTINE, QUEUE, SEGMENT
@@ -58,6 +65,14 @@ class Findings:
         return not self.complaints and self.damaged == 0 and self.damaged_chunks == 0
 
 
+@dataclass
+class Known:
+    """Numbers of messages that were quarantined before, and of those with a row in `large`."""
+
+    quarantined: set[int]
+    large: set[int]
+
+
 def messages_in(connection: Connection) -> int | None:
     """Return the number of messages in the store, None if it cannot be read."""
     try:
@@ -91,9 +106,10 @@ def _look(connection: Connection, found: Findings, advance: Advance) -> None:
         return
     if connection.dialect.name == "sqlite":
         found.complaints += _integrity(connection)
-    known = _quarantined(connection) if QUARANTINE.name in tables else set()
+    known = _numbers_in(connection, QUARANTINE, tables)
     found.quarantined = len(known)
-    _look_at_messages(connection, found, known, advance=advance)
+    large = _numbers_in(connection, LARGE, tables)
+    _look_at_messages(connection, found, Known(known, large), advance=advance)
     if CHUNK.name in tables:
         _look_at_chunks(connection, found)
         _look_at_large_messages(connection, found, known)
@@ -111,12 +127,15 @@ def _integrity(connection: Connection) -> list[str]:
     return [] if told == ["ok"] else told
 
 
-def _quarantined(connection: Connection) -> set[int]:
-    return set(connection.execute(select(QUARANTINE.c.number)).scalars())
+def _numbers_in(connection: Connection, table: Table, tables: list[str]) -> set[int]:
+    """Return the numbers of a table's rows; empty if it is none of the `tables` that are there."""
+    if table.name not in tables:
+        return set()
+    return set(connection.execute(select(table.c.number)).scalars())
 
 
 def _look_at_messages(
-    connection: Connection, found: Findings, known: set[int], *, advance: Advance
+    connection: Connection, found: Findings, known: Known, *, advance: Advance
 ) -> None:
     queues = set(connection.execute(select(QUEUE.c.id)).scalars())
     texts = Texts(connection.dialect)
@@ -128,13 +147,15 @@ def _look_at_messages(
         behind = max(segments[-1].last, segments[-1].number)
 
 
-def _look_at(segment: Segment, found: Findings, known: set[int], *, queues: set[int]) -> None:
+def _look_at(segment: Segment, found: Findings, known: Known, *, queues: set[int]) -> None:
     facts = segment.facts
     for slot, number in enumerate(numbers_of(segment)):
         at = slot * int(RECORD)
         damage = damage_at(segment, at)
+        if not damage and is_large_at(facts, at) and number not in known.large:
+            damage = LOST
         found.rows["message"] += 1
-        if damage and number not in known:
+        if damage and number not in known.quarantined:
             found.damaged += 1
             _give_example(found, f"message {number}: {damage}")
         if not damage and queue_at(facts, at) not in queues:

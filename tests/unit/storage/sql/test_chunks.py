@@ -10,9 +10,13 @@ from storage.api import ContentError, StoreError
 from storage.batch import Batch
 from storage.contents import CHUNKS_MAX
 from storage.sql.chunks import SWEPT_AT_ONCE
+from storage.sql.large_rows import LOST
+from storage.sql.quarantine import restore
 from storage.sql.sqlite.store import SqliteStore
 from storage.sql.tables import CHUNK
+from storage.sql.tools.offline import writing
 from tests.contract.test_contents import append, chunk, large, let_go, write
+from tests.contract.test_store import stored
 from tests.support.stored import stored_messages
 from tests.support.stored_files import change, connected
 
@@ -85,6 +89,25 @@ async def test_a_message_whose_content_is_unclear_is_quarantined(
         assert again.quarantined == 1
         assert await again.read_chunk(1, 1) == chunk(1, 1)
         await again.close()
+
+
+async def test_a_message_without_its_content_is_quarantined(tmp_path: Path) -> None:
+    """After a salvage the row may be lost: the message must not be delivered with no body."""
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    await write(store, 1, 2)
+    await append(store, large(1, 1), stored(2, queue="a"))
+    await store.close()
+    change(tmp_path / "store.db", "DELETE FROM large")
+    for _ in range(2):
+        again = SqliteStore(tmp_path / "store.db")
+        await again.open()
+        assert [int(each.number) for each in await again.load([1, 2])] == [2]
+        assert [int(each.number) for each in await stored_messages(again, "a")] == [2]
+        assert again.quarantined == 1
+        await again.close()
+    with writing(tmp_path / "store.db") as connection:
+        assert restore(connection, 1) == LOST
 
 
 async def test_a_message_that_was_found_damaged_is_not_loaded_again(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from storage.batch import Batch
 from storage.contents import CHUNKS_MAX
-from storage.sql.large_rows import BESIDES, INCOMPLETE
+from storage.sql.large_rows import BESIDES, INCOMPLETE, LOST
 from storage.sql.rows import checksum
 from storage.sql.schema import HEAD
 from storage.sql.sqlite.store import SqliteStore
@@ -114,6 +114,7 @@ async def test_chunks_of_large_messages(tmp_path: Path) -> None:
         pytest.param("DELETE FROM chunk", INCOMPLETE, id="all chunks"),
         pytest.param("UPDATE large SET beginning = x'00'", BESIDES, id="its beginning"),
         pytest.param("UPDATE large SET content = -1", BESIDES, id="its content"),
+        pytest.param("DELETE FROM large", LOST, id="its row"),
     ],
 )
 async def test_large_messages_without_their_bodies(tmp_path: Path, damage: str, said: str) -> None:
