@@ -39,8 +39,9 @@ NAMES: Final = {
     MessageKind.TEXT: "TextMessage",
 }
 
-SAFE_TYPE: Final = re.compile(r"[\x21-\x7e]+/[\x20-\x7e]{1,200}")
-"""The content types that a response repeats."""
+SAFE_TYPE: Final = re.compile(r"[\x21-\x2e\x30-\x7e]{1,127}/[\x20-\x7e]{1,200}")
+"""The content types that a response repeats. Only the second part may have slashes: a sender's
+text of 250,000 slashes would else be tried at each of them."""
 
 SHORT_BINARY, SHORT_TEXT = 0xA0, 0xA1
 LONG_BINARY, LONG_TEXT = 0xB0, 0xB1

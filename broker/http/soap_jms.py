@@ -42,7 +42,12 @@ BINDING: Final = "1.0"
 REQUEST_URI_FORM: Final = re.compile(r"jms:[^:?\s]+:[^?\s]+(\?(?P<query>\S*))?", re.IGNORECASE)
 
 BEFORE_ROOT: Final = re.compile(r"\s+|<\?[^>]*\?>|<!--(?:(?!-->).)*-->", re.DOTALL)
-ROOT: Final = re.compile(r"""<(?:(\w[\w.-]*):)?(\w[\w.-]*)((?:[^<>"']|"[^"]*"|'[^']*')*)>""")
+ROOT: Final = re.compile(
+    r"""<(?:(\w[\w.-]*+):)?+(\w[\w.-]*+)((?:[^<>"']++|"[^"]*+"|'[^']*+')*+)>"""
+)
+"""The start tag of the root element. It gives nothing back (`+`): else a name of thousands of
+characters that is not ended would be tried at each of its lengths."""
+
 NAMESPACE: Final = re.compile(r"""\sxmlns(?::(\w[\w.-]*))?\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 
 FAULT_VALUES: Final = ("true", "false", "1", "0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import uuid
 
 import pytest
@@ -80,6 +81,24 @@ def test_the_type_of_the_message_is_that_of_its_bytes() -> None:
     assert decoded_content(message).media_type == "image/png"
     message.content_type = "nonsense"
     assert decoded_content(message).media_type == "application/octet-stream"
+
+
+@pytest.mark.attack("C7")
+@pytest.mark.parametrize(
+    ("given", "media_type"),
+    [
+        pytest.param("a/b/c", "a/b/c", id="a slash in the second part"),
+        pytest.param("/b", "application/octet-stream", id="no first part"),
+        pytest.param("a" * 128 + "/b", "application/octet-stream", id="a long first part"),
+        pytest.param("a/" + "b" * 201, "application/octet-stream", id="a long second part"),
+        pytest.param("/" * 200_000 + "\n", "application/octet-stream", id="nothing but slashes"),
+    ],
+)
+def test_a_type_that_a_response_repeats_is_short(given: str, media_type: str) -> None:
+    message = JmsMessage(BytesBody(b""), properties={"SOAPJMS_contentType": given})
+    began_s = time.process_time()
+    assert decoded_content(message).media_type == media_type
+    assert time.process_time() - began_s < 0.2
 
 
 UNDECODED = [
