@@ -14,7 +14,7 @@ from starlette.responses import Response
 from broker.http.jms_fields import JmsFields
 from broker.http.jms_message import encoded, received
 from broker.http.jms_problems import NO_REPLY, JmsProblem
-from broker.http.jms_rounds import run_round
+from broker.http.jms_rounds import record_changes, run_round
 from broker.http.jms_sending import message_response
 from broker.http.jms_waiting import Committed, Waiting, arrival, demand_login, watched
 from broker.http.soap_jms import SoapCall, complete, is_soap, plain
@@ -76,6 +76,7 @@ class Posting:
         self, client: LinklessClient, call: SoapCall, message: JmsMessage
     ) -> tuple[Posted, PostingTarget]:
         target = posting_target(client, call.name, call.kind)
+        record_changes(self._container, client)
         type_ = DestinationType.TOPIC if call.kind == TOPIC else DestinationType.QUEUE
         stamp(
             message,

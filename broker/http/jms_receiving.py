@@ -12,7 +12,7 @@ from broker.http.arguments import Arguments
 from broker.http.jms_fields import RECEIPT
 from broker.http.jms_message import received
 from broker.http.jms_problems import JmsProblem
-from broker.http.jms_rounds import run_round
+from broker.http.jms_rounds import record_changes, run_round
 from broker.http.jms_sending import message_response
 from broker.http.jms_waiting import Committed, Waiting, arrival, demand_login, watched
 from broker.http.limits import JMS_LOCK_MS, JMS_RECEIPTS_PER_USER_MAX, JMS_WAIT_MAX_S
@@ -64,6 +64,7 @@ class Receiving:
         wanted = ConsumerFilter(parse_selector(selector)) if selector else None
         self._receipts.check_room(client.identity.user)
         queue, right = queue_to_receive(client, request.path_params["name"], copies=False)
+        record_changes(self._container, client)
         with self._waiting.one(client.identity.user):
             happened = asyncio.Event()
             taken = SingleConsumer(client, queue, happened.set, wanted=wanted)
