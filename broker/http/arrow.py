@@ -7,6 +7,7 @@ memory, which a broker without such streams does not spend.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, final
@@ -29,6 +30,10 @@ ARROW: Final = "pyarrow"
 NO_ARROW: Final = "Arrow streams need pyarrow: pip install 'jms-broker[arrow]'"
 
 
+Check = Callable[[], None]
+"""Raises BrokenOff if the client of a stream may have no further batch."""
+
+
 @final
 class ArrowAnswers:
     """Makes the streams of one broker. pyarrow has been imported."""
@@ -43,21 +48,23 @@ class ArrowAnswers:
         self._schema: Final = messages.SCHEMA
         self._reading: Final[Reading] = messages.Reading(container)
 
-    def events(self, *, behind: int, until: int, address: str, kind: str) -> Response:
+    def events(self, *, behind: int, until: int, address: str, kind: str, check: Check) -> Response:
         """Return the rows of the event log that `events.batches` reads."""
         batches = self._events.batches(
             self._store, behind=behind, until=until, address=address, kind=kind
         )
-        return self._stream(self._streams, self._events.SCHEMA, batches)
+        return self._stream(self._streams, self._events.SCHEMA, batches, check=check)
 
-    def held(self, entries: list[QueueEntry]) -> Response:
+    def held(self, entries: list[QueueEntry], *, check: Check) -> Response:
         """Return the leased messages of `entries`."""
-        return self._stream(self._streams, self._schema, self._reading.held(entries))
+        return self._stream(self._streams, self._schema, self._reading.held(entries), check=check)
 
-    def browse(self, queue: Queue, *, part: BrowseSlice, wanted: ConsumerFilter | None) -> Response:
+    def browse(
+        self, queue: Queue, *, part: BrowseSlice, wanted: ConsumerFilter | None, check: Check
+    ) -> Response:
         """Return the ready messages of `queue`, restricted to `part` and `wanted`."""
         batches = self._reading.browse(queue, part=part, wanted=wanted)
-        return self._stream(self._streams, self._schema, batches)
+        return self._stream(self._streams, self._schema, batches, check=check)
 
 
 @final

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
@@ -90,12 +90,18 @@ class Encoder:
 
 
 class ArrowStream(Response):
-    """A response with the batches of one generator, which is closed however the stream ends."""
+    """A response with the batches of one generator, which is closed however the stream ends.
 
-    def __init__(self, streams: Streams, schema: pa.Schema, batches: Batches) -> None:
+    `check` raises BrokenOff if the client may have no further batch.
+    """
+
+    def __init__(
+        self, streams: Streams, schema: pa.Schema, batches: Batches, *, check: Callable[[], None]
+    ) -> None:
         super().__init__(status_code=200, media_type=MEDIA_TYPE)
         del self.headers["content-length"]
         self._streams: Final = streams
+        self._check: Final = check
         self._encoder: Final = Encoder(schema)
         self._batches: Final = batches
         # pieces to be sent next; None at the end
@@ -133,6 +139,7 @@ class ArrowStream(Response):
     async def _send_all(self, gone: asyncio.Task[None], send: Send) -> bool:
         """Send all pieces. Return False if the peer disconnected before the end."""
         while self._ready is not None:
+            self._check()  # a slow client takes hours, in which rights may be withdrawn
             # each piece is dropped when it is sent, because a batch may be large
             while self._ready:
                 if gone.done():

@@ -13,6 +13,7 @@ from broker.http.arguments import Arguments
 from broker.http.jms_content import JSON
 from broker.http.jms_message import shown
 from broker.http.jms_problems import JmsProblem
+from broker.http.jms_waiting import demand_login
 from broker.http.limits import JMS_BROWSED_MAX
 from broker.jms.destinations import Destination
 from broker.links.copies import Copies, Gathered
@@ -33,8 +34,12 @@ async def browse(client: LinklessClient, request: Request) -> Response:
     limit = asked.number("limit", USUAL, low=1, high=JMS_BROWSED_MAX)
     selector = asked.text("selector", "")
     wanted = ConsumerFilter(parse_selector(selector)) if selector else None
-    queue, _ = queue_to_receive(client, request.path_params["name"], copies=True)
+    name = request.path_params["name"]
+    queue, _ = queue_to_receive(client, name, copies=True)
     gathered = await _gather(client, queue, wanted)
+    # rights may have been withdrawn while a selector passed over a long queue
+    demand_login(client)
+    queue_to_receive(client, name, copies=True)
     now_ms = int(client.container.clock.wall_ms())
     large = dict(gathered.large)
     found: list[str] = []

@@ -10,9 +10,11 @@ from starlette.routing import Route
 
 from broker.http.access import Visitor
 from broker.http.arguments import Arguments
-from broker.http.arrow import LazyArrow
+from broker.http.arrow import Check, LazyArrow
 from broker.http.site import Site, Work
+from broker.http.streams import BrokenOff
 from broker.links.access import BROWSE, LEASE, lease_resource, node_resource, subscription_resource
+from broker.links.rights_review import LOGIN_ENDED
 from broker.management.entity import VIEW
 from broker.management.messages import queue_of
 from broker.management.request import BAD_REQUEST, Refused
@@ -73,6 +75,7 @@ class Readings:
             until=until,
             address=self._container.router.prefixes.canonical(address) if address else "",
             kind=kind,
+            check=_still(visitor, VIEW, EVENT_LOG),
         )
 
     async def _lease(self, request: Request, visitor: Visitor) -> Response:
@@ -93,14 +96,15 @@ class Readings:
             asked.number("batch"),
             index=asked.number("slice", high=SLICES_MAX - 1),
         )
-        return answers.held(entries)
+        assert lease is not None, "else it has no slice"
+        return answers.held(entries, check=_still(visitor, LEASE, lease_resource(lease)))
 
     async def _browse(self, request: Request, visitor: Visitor) -> Response:
         self._arrow.check()
         asked = _arguments(request, *NODE, "slice", "slices", "arrived_until_ms", "selector")
         slices = asked.number("slices", 1, low=1, high=SLICES_MAX)
         selector = asked.text("selector", "")
-        queue = self._queue(asked, visitor)
+        queue, browsed = self._queue(asked, visitor)
         answers = await self._arrow.answers()
         return answers.browse(
             queue,
@@ -110,12 +114,13 @@ class Readings:
                 arrived_until_ms=asked.number("arrived_until_ms", WHENEVER),
             ),
             wanted=ConsumerFilter(parse_selector(selector)) if selector else None,
+            check=_still(visitor, BROWSE, browsed),
         )
 
-    def _queue(self, asked: Arguments, visitor: Visitor) -> Queue:
-        """Return the queue of the address or subscription; Refused unless exactly one is given.
+    def _queue(self, asked: Arguments, visitor: Visitor) -> tuple[Queue, Resource]:
+        """Return the queue of the address or subscription, and what the right to browse is on.
 
-        Raise Refused, too, unless the client may browse it.
+        Raise Refused unless exactly one is given, and the client may browse it.
         """
         address, subscription = (asked.text(name, "") for name in NODE)
         if bool(address) == bool(subscription):
@@ -123,10 +128,24 @@ class Readings:
         router = self._container.router
         identity = identity_in(subscription)
         if identity is not None:
-            visitor.demand(BROWSE, subscription_resource(identity))
+            browsed = subscription_resource(identity)
         else:
-            visitor.demand(BROWSE, node_resource(router.parse(address or subscription, QUEUE)))
-        return queue_of(router, name=address, subscription=subscription)
+            browsed = node_resource(router.parse(address or subscription, QUEUE))
+        visitor.demand(BROWSE, browsed)
+        return queue_of(router, name=address, subscription=subscription), browsed
+
+
+def _still(visitor: Visitor, verb: str, resource: Resource) -> Check:
+    """Return what raises BrokenOff once the client of a stream may not do that any more."""
+
+    def check() -> None:
+        current = visitor.now()
+        if current is None:
+            raise BrokenOff(LOGIN_ENDED)
+        if not current.may(verb, resource):
+            raise BrokenOff(f"user {visitor.identity.name()} may not {verb} {resource.text()} now")
+
+    return check
 
 
 def _arguments(request: Request, *known: str) -> Arguments:

@@ -1,14 +1,17 @@
 """Complete and broken streams, on real sockets."""
 
 import asyncio
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 
 from broker.http import events
 from broker.http.arrow_streams import PIECE, Encoder
+from broker.security.identity import ADMIN, APPLICATION
 from storage.api import StoreError
 from storage.events import EventColumns, EventQuery
+from tests.support.access import RuledUsers
 from tests.support.broker import Broker
 from tests.support.http import ask, begin, event, note, served, socket_to
 from tests.support.stores import GatedStore
@@ -115,6 +118,43 @@ async def test_one_that_fails_has_none(store: PacedStore, failure: Exception, to
     assert rows_in(reader.read_next_batch()) == ROWS[:2]
     (notice,) = broker.watcher.events
     assert notice.startswith("noticed a stream over HTTP to 127.0.0.1:")
+    assert notice.endswith(f"broke off: {told}")
+
+
+def take_role(users: RuledUsers) -> None:
+    users.roles[""] = frozenset({APPLICATION})
+
+
+def end_login(users: RuledUsers) -> None:
+    users.ended.add("")
+
+
+@pytest.mark.attack("Z7")
+@pytest.mark.requirement("PIP-19", "OPS-08")
+@pytest.mark.parametrize(
+    ("withdraw", "told"),
+    [
+        pytest.param(end_login, "the login is no longer valid", id="the login has ended"),
+        pytest.param(
+            take_role, "user anonymous may not view management:events now", id="a role is taken"
+        ),
+    ],
+)
+async def test_one_whose_client_loses_its_right_ends_with_the_batch_before(
+    store: PacedStore, withdraw: Callable[[RuledUsers], None], told: str
+) -> None:
+    users = RuledUsers({"": {ADMIN}})
+    broker = Broker(authenticator=users)
+    async with served(store, broker=broker) as url, socket_to(url) as (reader, writer):
+        await begin("/arrow/events", reader, writer)
+        await store.is_asked.wait()
+        withdraw(users)
+        store.may_go_on.set()
+        rest = await reader.read()
+    assert b"ID:2" in rest
+    assert b"ID:3" not in rest
+    assert END_OF_STREAM not in rest
+    (notice,) = broker.watcher.events
     assert notice.endswith(f"broke off: {told}")
 
 

@@ -7,6 +7,8 @@ import json
 import pytest
 
 from broker.http.limits import JMS_BROWSED_MAX
+from broker.security.identity import ADMIN
+from tests.support.access import ADA, RuledUsers
 from tests.support.broker import Broker
 from tests.support.frames import message
 from tests.support.http import served
@@ -56,3 +58,15 @@ async def test_what_is_refused(path: str, status: int, slug: str) -> None:
         answer = await call("GET", f"{url}/jms/browse/queue/{path}")
     assert answer.problem()[:2] == (status, slug)
     assert list(broker.router.queues) == ["q"]
+
+
+@pytest.mark.attack("Z7")
+@pytest.mark.requirement("OPS-08")
+async def test_a_client_whose_login_has_ended_meanwhile_sees_nothing() -> None:
+    users = RuledUsers({"": {ADMIN}, ADA: {ADMIN}})
+    broker = Broker(authenticator=users)
+    send(broker)
+    users.ended.add("")  # the request is admitted: only what follows asks whether its login is over
+    async with served(broker.store, broker=broker, jms=True) as url:
+        answer = await call("GET", f"{url}/jms/browse/queue/q")
+    assert answer.problem() == (403, "not-permitted", "the login is no longer valid")
