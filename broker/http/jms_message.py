@@ -121,11 +121,18 @@ def destination_text(destination: Destination | None) -> str | None:
 def headers_of(message: JmsMessage) -> list[tuple[str, str]]:
     """Return the HTTP headers of a message, percent-encoded.
 
-    Properties beyond the limits are left out, and `JMS-Properties-Omitted` counts them.
+    JMS headers and properties beyond the limits are left out, and `JMS-Properties-Omitted` counts
+    them: no client reads a header of 64 KiB, and the message would come to it again for ever.
     """
-    headers = [(name, encoded(_text(value))) for name, value in fields_of(message).items()]
-    size = sum(len(name) + len(text) for name, text in headers)
-    omitted = 0
+    headers: list[tuple[str, str]] = []
+    size = omitted = 0
+    for name, value in fields_of(message).items():
+        text = encoded(_text(value))
+        if size + len(name) + len(text) > JMS_FIELDS_BYTES_MAX:
+            omitted += 1
+        else:
+            size += len(name) + len(text)
+            headers.append((name, text))
     for number, (name, text) in enumerate(_properties(message), 1):
         size += len(name) + len(text)
         if number > JMS_PROPERTIES_MAX or size > JMS_FIELDS_BYTES_MAX:

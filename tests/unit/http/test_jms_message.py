@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from broker.amqp.types import Int, ULong
 from broker.http.jms_fields import fields_of as read_fields
 from broker.http.jms_message import OMITTED, encoded, fields_of, headers_of, shown
-from broker.http.limits import JMS_DECODED_BYTES_MAX, JMS_PROPERTIES_MAX, JMS_SHOWN_BYTES_MAX
+from broker.http.limits import (
+    JMS_DECODED_BYTES_MAX,
+    JMS_FIELDS_BYTES_MAX,
+    JMS_PROPERTIES_MAX,
+    JMS_SHOWN_BYTES_MAX,
+)
 from broker.jms import (
     BytesBody,
     Destination,
@@ -103,6 +108,24 @@ def test_any_text_is_a_header_value_and_is_read_back(text: str) -> None:
 
 def test_line_breaks_and_other_alphabets_are_percent_encoded() -> None:
     assert encoded("a\r\nb: é 100%") == "a%0D%0Ab: %C3%A9 100%25"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"correlation_id": "c" * 200_000}, id="a correlation-id"),
+        pytest.param({"type": "é" * JMS_FIELDS_BYTES_MAX}, id="a type that is percent-encoded"),
+        pytest.param({"message_id": "ID:" + "m" * 100_000}, id="a message-id"),
+    ],
+)
+def test_a_long_jms_header_is_left_out(fields: dict[str, str]) -> None:
+    message = JmsMessage(BytesBody(b""))
+    message.properties["n"] = "x"
+    for name, value in fields.items():
+        setattr(message, name, value)
+    found = headers_of(message)
+    assert sum(len(name) + len(value) for name, value in found) < JMS_FIELDS_BYTES_MAX
+    assert {("JMSPriority", "4"), ("JMS-Property", "n=x"), (OMITTED, "1")} <= set(found)
 
 
 def test_only_so_many_properties_become_headers() -> None:

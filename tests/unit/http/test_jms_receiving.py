@@ -8,6 +8,7 @@ import pytest
 
 from broker.http import jms_receiving
 from broker.http.limits import JMS_LOCK_MS, JMS_RECEIPTS_PER_USER_MAX
+from broker.jms import JmsMessage, TextBody, encode
 from broker.routing.addresses.policy import AddressPolicy
 from broker.security.identity import ADMIN, APPLICATION, MONITOR
 from tests.support.access import ADA, RuledUsers
@@ -51,6 +52,19 @@ async def test_a_message_is_received_with_a_receipt() -> None:
     assert answer.header("JMSRedelivered") == "false"
     assert answer.header("JMS-Receipt-Seconds") == "30"
     assert broker.queue().state.acquired == 1
+
+
+async def test_a_message_with_a_long_header_can_be_received_and_accepted() -> None:
+    broker = Broker()
+    long = JmsMessage(TextBody("x"))
+    long.correlation_id = "c" * 200_000
+    send(broker, user="", encoded=encode(long))
+    async with served(broker.store, broker=broker, jms=True) as url:
+        answer = await post(f"{url}/jms/receive/queue/q")
+        assert (answer.body, answer.header("JMSCorrelationID")) == (b"x", None)
+        assert answer.header("JMS-Properties-Omitted") == "1"
+        assert (await call("DELETE", f"{url}/jms/receipts/{receipt_of(answer)}")).status == 204
+    assert broker.queue().contents() == 0
 
 
 @pytest.mark.parametrize(
