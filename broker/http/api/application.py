@@ -152,7 +152,8 @@ class Api:
         )
         key = headers.get(IDEMPOTENCY_KEY)
         if endpoint.method == POST and key is not None:
-            purpose = purpose_of(visitor.user, f"{request.url.path}?{request.url.query}", key)
+            path = f"{request.url.path}?{request.url.query}"
+            purpose = purpose_of(visitor.identity, path, key)
             return await self._idempotency.answer(purpose, data, partial(endpoint.work, call))
         async with AsyncExitStack() as held:
             if endpoint.method in (PUT, DELETE) and any(each in headers for each in CONDITIONS):

@@ -1,17 +1,26 @@
 """A request with a key is carried out once, whoever sends it again."""
 
 import asyncio
+import json
 
 import pytest
 
 from broker.http.api import idempotency
 from broker.http.api.endpoint import CallResult
-from broker.http.api.idempotency import KEPT_MS, Idempotency, purpose_of
+from broker.http.api.idempotency import KEPT_MS, REPLAYED, Idempotency, Purpose, purpose_of
 from broker.http.api.problems import Failure
+from broker.security.identity import ADMIN, MONITOR, Identity
 
 pytestmark = pytest.mark.requirement("OPS-01")
 
-PURPOSE = purpose_of("ada", "/x", "k")
+
+def of(user: str = "ada", path: str = "/x", key: str = "k", **login: object) -> Purpose:
+    """Return the purpose of a request of a user, with what is special of its login."""
+    identity = Identity(user, roles=frozenset({ADMIN}), **login)  # type: ignore[arg-type]
+    return purpose_of(identity, path, key)
+
+
+PURPOSE = of()
 
 
 class Work:
@@ -26,8 +35,10 @@ class Work:
         self.done += 1
         return CallResult(status=202, body=self.done)
 
-    async def ask(self, purpose: idempotency.Purpose = PURPOSE, body: bytes = b"{}") -> object:
-        return (await self.keys.answer(purpose, body, self.do)).body
+    async def ask(self, purpose: Purpose = PURPOSE, body: bytes = b"{}") -> object:
+        found = (await self.keys.answer(purpose, body, self.do)).body
+        assert isinstance(found, bytes)
+        return json.loads(found)
 
 
 async def test_the_same_request_has_the_same_answer() -> None:
@@ -37,9 +48,15 @@ async def test_the_same_request_has_the_same_answer() -> None:
 
 @pytest.mark.parametrize(
     "purpose",
-    [purpose_of("bob", "/x", "k"), purpose_of("ada", "/y", "k"), purpose_of("ada", "/x", "l")],
+    [
+        pytest.param(of("bob"), id="another user"),
+        pytest.param(of(path="/y"), id="another path"),
+        pytest.param(of(key="l"), id="another key"),
+        pytest.param(of(limited_to=frozenset({MONITOR})), id="a token limited to a role"),
+        pytest.param(of(scopes=("view:queue:a",)), id="a token with scopes"),
+    ],
 )
-async def test_another_user_path_or_key_is_another_request(purpose: idempotency.Purpose) -> None:
+async def test_a_request_that_differs_is_another_one(purpose: Purpose) -> None:
     work = Work()
     assert [await work.ask(), await work.ask(purpose)] == [1, 2]
 
@@ -57,14 +74,14 @@ async def test_a_request_that_is_carried_out_is_not_begun_again() -> None:
 
     async def slow() -> CallResult:
         await gate.wait()
-        return CallResult(body="slow")
+        return CallResult(body=b"slow")
 
     first = asyncio.ensure_future(work.keys.answer(PURPOSE, b"", slow))
     await asyncio.sleep(0)
     with pytest.raises(Failure, match="is carried out now") as caught:
         await work.ask(body=b"")
     gate.set()
-    assert ((await first).body, caught.value.status) == ("slow", 409)
+    assert ((await first).body, caught.value.status) == (b"slow", 409)
 
 
 async def test_a_failure_is_not_remembered() -> None:
@@ -89,11 +106,29 @@ async def test_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idempotency, "KEPT_MAX", 2)
     work = Work()
     for key in "abc":
-        await work.ask(purpose_of("ada", "/x", key))
-    assert [await work.ask(purpose_of("ada", "/x", key)) for key in "ca"] == [3, 4]
+        await work.ask(of(key=key))
+    assert [await work.ask(of(key=key)) for key in "ca"] == [3, 4]
+
+
+@pytest.mark.attack("R9")
+@pytest.mark.parametrize("body", [b"x" * 300, ["x" * 300]], ids=["encoded", "not yet encoded"])
+async def test_so_many_bytes_are_remembered(monkeypatch: pytest.MonkeyPatch, body: object) -> None:
+    monkeypatch.setattr(idempotency, "KEPT_BYTES_MAX", 1000)
+    work = Work()
+
+    async def large() -> CallResult:
+        work.done += 1
+        return CallResult(body=body)
+
+    for key in "abcda":
+        await work.keys.answer(of(key=key), b"", large)
+    assert work.done == 5  # `a` was forgotten for `d`
+    for key in "cda":
+        assert REPLAYED in (await work.keys.answer(of(key=key), b"", large)).headers
+    assert work.done == 5
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "\u00e4", "a\tb"])
 def test_a_key_is_short_and_printable(key: str) -> None:
     with pytest.raises(Failure, match="Idempotency-Key must have"):
-        purpose_of("ada", "/x", key)
+        of(key=key)
