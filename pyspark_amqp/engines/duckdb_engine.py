@@ -61,6 +61,13 @@ ZONED: Final = "TIMESTAMP WITH TIME ZONE"
 
 ROWS_AT_ONCE: Final = 10_000
 
+BYTES_AT_ONCE: Final = 128 * 1024 * 1024
+"""Maximum encoded bytes of the messages in a record batch; one message may be larger. A column of
+Arrow holds 2 GiB, and a body as JSON may be several times as large as it is encoded."""
+
+ENCODED: Final = "amqp"
+"""The column of messages that is about as large as all of their others together."""
+
 FILE: Final = "pathOfFile"
 """The name of a column with the path of a row's file; no column of an archive has it."""
 
@@ -88,7 +95,20 @@ class DuckTable:
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the rows as record batches, computed while they are read."""
-        return self.engine.connection.table(self.name).to_arrow_reader(ROWS_AT_ONCE)
+        return self.engine.connection.table(self.name).to_arrow_reader(self.rows_at_once())
+
+    def rows_at_once(self) -> int:
+        """Return how many rows a record batch may have: few if messages are large."""
+        connection = self.engine.connection
+        if ENCODED not in connection.table(self.name).columns:
+            return ROWS_AT_ONCE
+        size = f"octet_length({ENCODED})"
+        sizes = f"SELECT sum({size}), max({size}) FROM {self.name}"
+        [(total, longest)] = connection.execute(sizes).fetchall()
+        if not longest or total <= BYTES_AT_ONCE:
+            return ROWS_AT_ONCE
+        fitting: int = BYTES_AT_ONCE // longest
+        return min(ROWS_AT_ONCE, max(1, fitting))
 
     def kept(self) -> DuckTable:
         return self if self._is_stored else self.engine.made("TABLE", f"SELECT * FROM {self.name}")
@@ -183,8 +203,9 @@ class DuckEngine:
     def send(
         self, messages: Table, names: Sequence[str], order: str, options: Mapping[str, str]
     ) -> None:
-        ordered = f"SELECT {', '.join(names)} FROM {duck_table(messages).name} ORDER BY {order}"
-        rows = self.connection.sql(ordered).to_arrow_reader(ROWS_AT_ONCE)
+        table = duck_table(messages)
+        ordered = f"SELECT {', '.join(names)} FROM {table.name} ORDER BY {order}"
+        rows = self.connection.sql(ordered).to_arrow_reader(table.rows_at_once())
         BatchWriting(read_options(options, Use.SINK)).write_all(iter(rows))
 
     def source(self, options: Mapping[str, str], names: Sequence[str]) -> DuckTable:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyspark_amqp.engines.duckdb_engine import duck_table
+from pyspark_amqp.engines.duckdb_engine import BYTES_AT_ONCE, ROWS_AT_ONCE, duck_table
 from pyspark_amqp.jobs.archive import (
     ROWS_PER_FILE,
     ArchivedBatch,
@@ -148,7 +148,10 @@ class BatchFiles:
 
 @final
 class _Files:
-    """The files of one folder, each with at most ROWS_PER_FILE rows."""
+    """The files of one folder, each with at most ROWS_PER_FILE rows.
+
+    Rows wait until they make a row group: record batches of large messages have few rows.
+    """
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
         folder.mkdir(parents=True)
@@ -157,6 +160,7 @@ class _Files:
         self._count = 0
         self._rows = 0
         self._file: pq.ParquetWriter | None = None
+        self._waiting: Final[list[pa.RecordBatch]] = []
 
     def write(self, rows: pa.RecordBatch) -> None:
         if self._file is None or self._rows >= ROWS_PER_FILE:
@@ -165,11 +169,21 @@ class _Files:
             self._file = pq.ParquetWriter(self._folder / name, self._schema, compression="zstd")
             self._count += 1
             self._rows = 0
-        self._file.write_batch(rows)
+        self._waiting.append(rows)
         self._rows += rows.num_rows
+        count = sum(each.num_rows for each in self._waiting)
+        if count >= ROWS_AT_ONCE or sum(each.nbytes for each in self._waiting) >= BYTES_AT_ONCE:
+            self._write_group(self._file)
+
+    def _write_group(self, file: pq.ParquetWriter) -> None:
+        if self._waiting:
+            group = pa.Table.from_batches(self._waiting)
+            file.write_table(group, row_group_size=group.num_rows)
+            self._waiting.clear()
 
     def close(self) -> None:
         if self._file is not None:
+            self._write_group(self._file)
             self._file.close()
 
 

@@ -9,7 +9,13 @@ from typing import Final
 
 import pytest
 
-from pyspark_amqp.engines.duckdb_engine import DuckEngine, duckdb_engine
+from pyspark_amqp.engines.duckdb_engine import (
+    BYTES_AT_ONCE,
+    ROWS_AT_ONCE,
+    DuckEngine,
+    duck_table,
+    duckdb_engine,
+)
 from pyspark_amqp.jobs.archive import dated
 from pyspark_amqp.jobs.layout import COLUMNS, EVENTS, Archive
 from pyspark_amqp.jobs.local_archive import BatchFiles
@@ -63,3 +69,24 @@ def test_rows_that_are_stored_are_not_copied_to_be_kept(engine: DuckEngine) -> N
     assert kept is not view
     assert kept.kept() is kept
     assert kept.rows() == [{"id": 2}]
+
+
+LARGE_BATCHES: Final[dict[str, tuple[str, int, int]]] = {
+    "all large": ("1000000", 200, BYTES_AT_ONCE // 1_000_000),
+    "one large among many small": ("CASE WHEN i = 0 THEN 140000000 ELSE 10 END", 100, 1),
+    "few bytes in all": ("1000", 20_000, ROWS_AT_ONCE),
+    "no bytes": ("NULL", 20_000, ROWS_AT_ONCE),
+}
+"""For each case the length of message `i` in SQL, the number of messages, and that in a batch."""
+
+
+@pytest.mark.requirement("PIP-75")
+@pytest.mark.parametrize("case", LARGE_BATCHES)
+def test_a_record_batch_of_large_messages_has_few_rows(engine: DuckEngine, case: str) -> None:
+    length, count, at_once = LARGE_BATCHES[case]
+    numbers = engine.table({"i": "BIGINT"}, [(each,) for each in range(count)])
+    body = f"CAST(repeat('x', CAST({length} AS BIGINT)) AS BINARY)"
+    rows = query(f"SELECT i AS position, {body} AS amqp FROM {{numbers}}", numbers=numbers)
+    sizes = [batch.num_rows for batch in duck_table(rows).reader()]
+    assert sum(sizes) == count
+    assert max(sizes) == at_once

@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import pyarrow.parquet as pq
 import pytest
 from proton import Message
 from proton.utils import BlockingConnection
 
 from broker import Broker
-from pyspark_amqp.engines.duckdb_engine import DuckEngine, duckdb_engine
+from pyspark_amqp.engines.duckdb_engine import BYTES_AT_ONCE, DuckEngine, duckdb_engine
 from pyspark_amqp.engines.engine import literal
 from pyspark_amqp.errors import DataLossError
 from pyspark_amqp.jobs.archive import ArchivedBatch, dated, source_name
@@ -222,3 +223,20 @@ def test_an_engine_does_not_continue_what_another_began(job: Job) -> None:
     with pytest.raises(ArchiveError, match="were begun with --engine duckdb: go on with it"):
         job.asked.check("spark")
     job.asked.check("duckdb")
+
+
+@pytest.mark.requirement("PIP-75")
+def test_rows_of_small_record_batches_share_a_row_group(engine: DuckEngine, tmp_path: Path) -> None:
+    # one message of that size leaves a record batch room for no other
+    lengths = {0: BYTES_AT_ONCE + 1, **dict.fromkeys(range(1, 50), 10)}
+    blank = dict.fromkeys(COLUMNS[MESSAGES])
+    rows = [
+        tuple((blank | {"address": "orders", "position": at, "amqp": bytes(size)}).values())
+        for at, size in lengths.items()
+    ]
+    archive = Archive(tmp_path)
+    table = engine.table(COLUMNS[MESSAGES], rows)
+    written = BatchFiles(archive, MESSAGES, "query", 0).write(dated(table, MESSAGES))
+    (file,) = written.paths
+    assert pq.read_metadata(file).num_rows == len(lengths)
+    assert pq.read_metadata(file).num_row_groups == 2
