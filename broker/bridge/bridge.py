@@ -217,10 +217,8 @@ class Bridge(BridgeControl):
         for lease in source.others():
             await self._end_lease(sink, lease)
         sink.query = source.name
-        committed = await sink.committed()
+        committed = await sink.last_committed(source.known())
         self._settle_committed(committed)
-        for number in source.known():
-            await sink.abort(number)
         if committed > source.last_number():
             # this broker's store is older than what it has sent: new batches would have numbers
             # that the other broker has committed, and it would drop their messages
@@ -275,7 +273,7 @@ class Bridge(BridgeControl):
         What the other broker has of its messages is settled; the others return to that queue.
         """
         sink.query = lease.name
-        committed = await sink.committed()
+        committed = await sink.last_committed(sorted(lease.batches))
         self.source.end(lease, committed)
         await self.source.saved()  # with the sink forgotten, these batches would be sent again
         await sink.forget()

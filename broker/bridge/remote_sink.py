@@ -5,6 +5,7 @@ A request gets its answer by its number. A bridge has one COMMIT under way at mo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,15 +117,21 @@ class RemoteSink:
 
     # -- of the sink
 
-    async def committed(self) -> int:
-        """Return the last batch that is committed, NOTHING for none."""
+    async def last_committed(self, numbers: Sequence[int]) -> int:
+        """Have what is staged for the batches `numbers` dropped; return the last committed batch.
+
+        NOTHING for none. A COMMIT may still be under way on a connection that was lost: behind the
+        ABORT of its batch it commits nothing, so none of the others is committed later.
+        """
+        for number in numbers:
+            await self._abort(number)
         answer = await self.answered("READ")
         if answer.status == NOT_FOUND:
             return NOTHING
         _check("READ", answer)
         return answer.number("batch")
 
-    async def abort(self, batch: int) -> None:
+    async def _abort(self, batch: int) -> None:
         """Have the messages dropped that earlier attempts have staged for `batch`."""
         answer = await self.answered("ABORT", batch=batch)
         if answer.status != NOT_FOUND:

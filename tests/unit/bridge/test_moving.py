@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -14,7 +16,7 @@ from broker.amqp.outcomes import Error
 from broker.amqp.performatives import Close, End, Performative
 from broker.bridge import moving
 from broker.embedding import Broker
-from broker.links.bridge_status import WAITING
+from broker.links.bridge_status import RUNNING, WAITING
 from tests.support.bridges import bridge_to, of_another_kind, status_of, store_in
 from tests.support.cut_proxy import CutLink, PortProxy
 from tests.support.embedded import port_of, put, waiting
@@ -54,6 +56,50 @@ async def test_a_refused_message_of_a_committed_batch_is_kept(tmp_path: Path) ->
                     await there.until(lambda: waiting(there, "there") == [b"small"])
                     assert waiting(here, "DLQ") == [large]
                     assert status_of(here).refused == 1
+
+
+class Withholds(PortProxy):
+    """Withholds the first request with each of `texts`, and the end of a COMMIT's connection.
+
+    `withheld` has the requests, with their connections.
+    """
+
+    texts = (b"COMMIT", b"FORGET")
+
+    def __init__(self, target: int) -> None:
+        super().__init__(target)
+        self.withheld: Final[dict[bytes, tuple[CutLink, bytes]]] = {}
+
+    def see_request(self, link: CutLink, data: bytes) -> bytes:
+        for text in self.texts:
+            if text in data and text not in self.withheld:
+                self.withheld[text] = link, data
+                link.is_held = text == b"COMMIT"
+                return b""
+        return super().see_request(link, data)
+
+    def release(self, text: bytes) -> None:
+        link, data = self.withheld[text]
+        link.far[1].write(data)
+
+
+@pytest.mark.requirement("BRG-01")
+async def test_a_commit_that_comes_late_has_no_messages_that_have_returned(tmp_path: Path) -> None:
+    """The bridge has another source by then, and its former messages are in their queue again."""
+    store = store_in(tmp_path, "sqlite", "a")
+    async with Broker() as there, Withholds(port_of(there)) as proxy:
+        url = f"amqp://127.0.0.1:{proxy.port}"
+        async with Broker(store=store, bridge=[bridge_to(url)]) as here:
+            put(here, "q", b"a", b"b", durable=True)
+            await here.until(lambda: b"COMMIT" in proxy.withheld)
+        async with Broker(store=store, bridge=[bridge_to(url, **{"from": "r"})]) as here:
+            await here.until(lambda: b"FORGET" in proxy.withheld)
+            proxy.lost = asyncio.Event()
+            proxy.release(b"COMMIT")
+            await proxy.lost.wait()  # the answer to COMMIT
+            proxy.release(b"FORGET")
+            await here.until(lambda: status_of(here).state == RUNNING)
+            assert waiting(here, "q") + waiting(there, "there") == [b"a", b"b"]
 
 
 class HidesTheLimit(PortProxy):
