@@ -86,9 +86,14 @@ def _among(found: Table, column: str, texts: Sequence[str]) -> Table:
 
 ORDER: Final = (
     "enqueuedAt ASC NULLS FIRST, address ASC NULLS FIRST, subscription ASC NULLS FIRST,"
-    " position ASC NULLS FIRST"
+    " position ASC NULLS FIRST, JMSMessageID ASC NULLS FIRST,"
+    " CASE WHEN position IS NULL OR enqueuedAt IS NULL THEN amqp END ASC NULLS FIRST"
 )
-"""The order in which messages were enqueued. Those of one moment are ordered by their places."""
+"""The order in which messages were enqueued. Those of one moment are ordered by their places.
+
+Another broker tells neither. The order is then that of ids and bytes: it has to be the same each
+time, so that `--skip` leaves out the messages that were sent.
+"""
 
 NUMBERED: Final = "SELECT *, row_number() OVER (ORDER BY {order}) - 1 AS number FROM {messages}"
 

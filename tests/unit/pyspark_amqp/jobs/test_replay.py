@@ -1,18 +1,24 @@
-"""Replays with a rate: the time of each slice, and the error that tells where one broke off."""
+"""Replays with a rate: slices, their times, and the error that tells where one broke off."""
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Final
 
 import pytest
 
 from broker.routing.batches.staging_area import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX
+from pyspark_amqp.engines.duckdb_engine import duckdb_engine
 from pyspark_amqp.errors import ReplayError
+from pyspark_amqp.jobs.layout import COLUMNS, MESSAGES
 from pyspark_amqp.jobs.replay import (
     STAGED_BYTES_MAX,
     STAGED_MESSAGES_MAX,
     Plan,
+    ReplayChoice,
+    chosen,
+    numbered,
     paced,
     slices,
 )
@@ -107,3 +113,26 @@ def test_what_the_broker_would_not_take_as_one_batch() -> None:
         each.check()
         with pytest.raises(ReplayError, match="--rate 1000 sends them in slices"):
             each.check(is_one_batch=True)
+
+
+UNPLACED: Final[dict[str, list[dict[str, object]]]] = {
+    "ids": [{"JMSMessageID": f"ID:{number}", "amqp": b"x"} for number in range(3000)],
+    "bytes alone": [{"amqp": b"%d" % number} for number in range(3000)],
+}
+"""Messages of another broker, which tells neither positions nor times of arrival."""
+
+
+@pytest.mark.requirement("PIP-68")
+@pytest.mark.parametrize("case", UNPLACED)
+def test_messages_without_a_place_have_the_same_numbers_each_time(case: str) -> None:
+    blank = dict.fromkeys(COLUMNS[MESSAGES])
+    rows = [tuple((blank | {"address": "orders"} | each).values()) for each in UNPLACED[case]]
+    found = []
+    for seed in range(2):
+        random.Random(seed).shuffle(rows)
+        with duckdb_engine() as engine:
+            archived = engine.table(COLUMNS[MESSAGES], rows)
+            numbers = numbered(chosen(archived, ReplayChoice())).rows()
+        numbers.sort(key=lambda row: int(row["number"]))
+        found.append([(row["JMSMessageID"], row["amqp"]) for row in numbers])
+    assert found[0] == found[1]
