@@ -82,6 +82,8 @@ class Leading:
         if not self._tenure.is_over():
             if self._listeners.is_frozen:
                 self._thaw(now_ms)
+            elif self._container.owes_round:  # it was over since the last look, not for long
+                self._container.run_round()
         elif not self._listeners.is_frozen:
             self._freeze(now_ms)
         elif now_ms - self._frozen_since_ms < self._grace_ms:

@@ -253,8 +253,10 @@ def leading_of(
     # a broker without a group is spared the module
     from broker.leading import Leading
 
+    tenure = Tenure(store.proof_us, steady_us, silence_us=settings.ha.silence_ms * 1000)
+    store.when_unproved(tenure.void)
     return Leading(
-        Tenure(store.proof_us, steady_us, silence_us=settings.ha.silence_ms * 1000),
+        tenure,
         container,
         listeners,
         grace_ms=settings.ha.client_grace_ms,

@@ -11,6 +11,8 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+NEVER: Final[i64] = -(2**62)
+
 
 @final
 class Tenure:
@@ -18,7 +20,7 @@ class Tenure:
 
     `proved_us` returns the last moment of which it is proved that the broker leads. Another broker
     can lead `silence_us` after that. The broker stops after two thirds of it: the rest is for what
-    is under way, and for clocks that do not run alike.
+    is under way, and for clocks that do not run alike. It stops at once when the proof is void.
     """
 
     def __init__(
@@ -27,7 +29,7 @@ class Tenure:
         self._proved_us: Final = proved_us
         self._now_us: Final = now_us
         self._lasts_us: Final[i64] = silence_us * 2 // 3
-        self._ends_us: i64 = -1
+        self._ends_us: i64 = NEVER
 
     def is_over(self) -> bool:
         """Return whether the broker must not act now. The proof is looked up only when needed."""
@@ -36,3 +38,7 @@ class Tenure:
             return False
         self._ends_us = i64(self._proved_us()) + self._lasts_us
         return now_us >= self._ends_us
+
+    def void(self) -> None:
+        """Look the proof up anew: it counts no longer, and `proved_us` returns an earlier one."""
+        self._ends_us = NEVER

@@ -148,9 +148,13 @@ class Store:
     def proof_us(self) -> int:
         """Return the last moment, in µs of the steady clock, of which it is proved that it leads.
 
-        That is: no other broker can have the store within the group's `silence_ms` from then on.
+        That is: no other broker can have the store within the group's `silence_ms` from then on,
+        unless the connection with the store ends before: then the proof is void.
         """
         return -1
+
+    def when_unproved(self, tell: Callable[[], None]) -> None:
+        """Call `tell` whenever what `proof_us` has returned is void."""
 
     @abstractmethod
     async def open(self) -> None:

@@ -151,6 +151,8 @@ class Container:
         self.drain: Final = Drain(self)
         self.group: BrokerGroup | None = None
         self.tenure: Tenure | None = None
+        self.owes_round = False
+        """Whether the last round was left out, or broken off: another broker might have led."""
         self.shard_hosts: ShardHosts | None = None
         self.bridges: Final[dict[str, BridgeStatus]] = {}
         self._peers: Final[dict[str, list[Peer]]] = {}
@@ -403,7 +405,8 @@ class Container:
         Do nothing while another broker may lead.
         """
         tenure = self.tenure
-        if tenure is not None and tenure.is_over():
+        self.owes_round = tenure is not None and tenure.is_over()
+        if self.owes_round:
             return
         self.router.credit_policy.store_backpressure.look(self.journal.unwritten_memory())
         disk_guard = self.router.credit_policy.disk_guard
@@ -420,6 +423,7 @@ class Container:
                     break
                 continue
             if tenure is not None and tenure.is_over():
+                self.owes_round = True
                 return
             now_ms = self.clock.now_ms()
             touched = self.touched

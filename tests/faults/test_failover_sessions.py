@@ -22,10 +22,13 @@ from tests.faults.failover import (
     everything_is_there,
     is_cut_off,
 )
-from tests.faults.producer import ENDLESS, Producer
+from tests.faults.producer import ENDLESS, Producer, drained
 from tests.support import postgres
 from tests.support.socket_client import SocketClient
 from tests.support.tls_listening import until
+
+LONG_MS = 30_000
+"""A silence that lasts longer than a takeover on a busy machine."""
 
 
 @pytest.fixture
@@ -125,4 +128,27 @@ async def test_a_leader_that_loses_the_lock_in_a_session_that_lives_commits_noth
             session.go_on()
             await is_cut_off(producing)
         await everything_is_there(standby.port, producer)
+        await pair.check_commits()
+
+
+@pytest.mark.requirement("PRD-03")
+async def test_a_leader_whose_session_is_ended_says_nothing_until_it_has_the_lock_again(
+    tmp_path: Path,
+) -> None:
+    """The lock is free at once, and the standby has it: the last proof counts no longer."""
+    server = postgres.server()
+    async with Members(tmp_path, server, server.database(), silence_ms=LONG_MS) as pair:
+        leader, standby = await pair.start()
+        async with SocketClient(leader.port, patience_s=40) as client:
+            former = Producer(client, 0)
+            await former.attach("news", kind="topic")
+            publishing = asyncio.create_task(former.run(ENDLESS))
+            await until(lambda: len(former.accepted) >= 1000)
+            pair.sessions[leader].held.add(MEMBER)  # so it is late with its next session
+            await server.sql(f"SELECT pg_terminate_backend({await pair.lock_process()})")
+            await standby.ready()
+            assert await drained(standby.port, "news", 0, subscription="reader") == []
+            accepted = len(former.accepted)
+            await is_cut_off(publishing)
+        assert len(former.accepted) == accepted, "no subscriber gets what was accepted since"
         await pair.check_commits()

@@ -98,6 +98,18 @@ async def test_a_frozen_leader_tells_no_outcome(leader: Leader) -> None:
         assert (await next_performative(client))[10] == DISPOSITION
 
 
+async def test_a_round_that_was_left_out_is_made_up_for(leader: Leader) -> None:
+    """The tenure was over, and is not any more, before the broker has looked: nobody is frozen."""
+    container = leader.app.container
+    leader.is_proved = False
+    await until(lambda: container.tenure is not None and container.tenure.is_over())
+    container.run_round()
+    leader.is_proved = True
+    assert container.owes_round
+    await until(lambda: not container.owes_round)
+    assert not leader.app.listeners.is_frozen
+
+
 async def test_a_frozen_leader_delivers_nothing(leader: Leader) -> None:
     container = leader.app.container
     async with SocketClient(leader.app.port) as client:

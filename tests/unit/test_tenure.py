@@ -44,3 +44,14 @@ def test_a_proof_that_comes_late_lets_the_leader_act_again() -> None:
     assert tenure.is_over()
     proved_us = 2_400_000
     assert not tenure.is_over()
+
+
+def test_a_proof_that_is_void_counts_no_longer() -> None:
+    proved_us, now_us = 0, 1_000_000
+    tenure = Tenure(lambda: proved_us, lambda: now_us, silence_us=SILENCE_US)
+    assert not tenure.is_over()
+    proved_us = -(2**62)
+    tenure.void()
+    assert tenure.is_over()
+    proved_us = 900_000
+    assert not tenure.is_over()

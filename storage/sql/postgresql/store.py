@@ -34,6 +34,7 @@ from storage.sql.postgresql.lock import JOIN
 from storage.sql.postgresql.members import Wish, announce, forget, members
 from storage.sql.postgresql.namesakes import Namesakes
 from storage.sql.postgresql.postgres import AwayError
+from storage.sql.postgresql.proof import Proof
 from storage.sql.postgresql.session import Session, application_name
 from storage.sql.postgresql.warm import WarmSegments
 from storage.sql.reading import learn
@@ -86,7 +87,7 @@ class PostgresStore(SqlStore):
         self._tell: Callable[[str], None] = lambda _: None
         self._warm = None if group is None else WarmSegments(group.warm_bytes, self._notice)
         self._is_announced = False
-        self._proof_us = -1
+        self._proof: Final = Proof()
         self._turn: Final = asyncio.Lock()
         self._session: Session | None = None
         self._when_failed: Callable[[StoreError], None] | None = None
@@ -198,7 +199,7 @@ class PostgresStore(SqlStore):
             self._commits.begin()
             await session.in_transaction(self._take_up)
             self._commits.done()
-            self._prove(sent_us)
+            self._proof.add(session, sent_us)
         except postgres.FAILURES as error:
             if self._session is not None:
                 self._session.drop()
@@ -329,13 +330,16 @@ class PostgresStore(SqlStore):
             await session.write(changes, self._number)
         finally:
             limit.cancel()
-        self._prove(sent_us)
+        self._proof.add(session, sent_us)
 
     # -- a session that is lost
 
     def _lost(self, session: Session) -> None:
         """Have a session that has ended replaced, unless the work that uses it does so first."""
-        if session is self._session and not self._closing and self._failure is None:
+        if session is not self._session:
+            return
+        self._proof.void()
+        if not self._closing and self._failure is None:
             self._returning = asyncio.get_running_loop().create_task(self._replace(session))
 
     async def _ask(self) -> None:
@@ -351,7 +355,7 @@ class PostgresStore(SqlStore):
             if self._group is not None and self._turn.locked():
                 sent_us = steady_us()
                 if await self._witness.sees(session):
-                    self._prove(sent_us)
+                    self._proof.add(session, sent_us)
                 continue
             async with self._turn:
                 await self._ping(session)
@@ -362,18 +366,17 @@ class PostgresStore(SqlStore):
         with suppress(*postgres.FAILURES):  # if it has ended, its termination listener replaces it
             self._commits.begin()
             if await session.leads():
-                self._prove(sent_us)
+                self._proof.add(session, sent_us)
             else:
                 session.drop()  # the next one gets the lock, or finds who has it
         self._commits.done()
         limit.cancel()
 
-    def _prove(self, sent_us: int) -> None:
-        """Note that what was sent at `sent_us` found that this broker leads."""
-        self._proof_us = max(self._proof_us, sent_us)
-
     def proof_us(self) -> int:
-        return self._proof_us
+        return self._proof.us
+
+    def when_unproved(self, tell: Callable[[], None]) -> None:
+        self._proof.when_void = tell
 
     async def _replace(self, lost: Session) -> None:
         async with self._turn:
@@ -412,6 +415,7 @@ class PostgresStore(SqlStore):
         """Replace the session by a new one, and write `changes` unless they are there already."""
         if self._session is not None:
             self._session.drop()
+        self._proof.void()
         session = Session(self._url, self._application, self._session_settings, tell=self._notice)
         session.epoch = self._epoch
         limit = asyncio.get_running_loop().call_later(self._grace_s, session.drop)
@@ -431,13 +435,16 @@ class PostgresStore(SqlStore):
                     " there: commits are missing, has a copy taken its place?"
                 )
             # visible rows are committed; once this commit is on the standby, so are they
+            sent_us = steady_us()
             await session.in_transaction(partial(contents.set_mark, name=IN_USE, value=1))
         except BaseException:
             session.drop()
+            self._proof.void()
             raise
         finally:
             limit.cancel()
         self._session = session
+        self._proof.add(session, sent_us)
         self._watch(session)
 
     async def _check_epoch(self, session: Session) -> None:
