@@ -22,12 +22,17 @@ from sqlalchemy import Connection
 
 from storage.sql.postgresql import heir, postgres
 from storage.sql.postgresql.lock import HELD, TRY_LOCK, UNLOCK
+from storage.steady_clock import steady_us
 
 if TYPE_CHECKING:
     from storage.sql.postgresql.session import Session
 
 POLL_S: Final = 0.1
 """Seconds between two attempts of a standby to get the lock."""
+
+HEAD_START_US: Final = 1_000_000
+"""Microseconds that a leader has to take the lock again after a loss of the database, which it
+shares with the standbys. It tries every 0.2 s, and takes as long as they do to connect."""
 
 PING_S: Final = 0.5
 """Seconds between two statements by which an idle leader shows that it is there."""
@@ -174,12 +179,16 @@ class Candidate:
         self._meanwhile: Final = meanwhile
         self._leader = ""
         self._obstacle = ""
+        self._yields = False
 
     async def wait(self, session: Session) -> None:
         """Return once `session` has the lock. Others may use the session in turn."""
+        connected_us = steady_us()
         while True:
             async with self._turn:
-                if await self._has_lock(session):
+                if self._yields and steady_us() - connected_us >= HEAD_START_US:
+                    self._yields = False
+                if not self._yields and await self._has_lock(session):
                     return
                 await self._look(session.raw)
                 await session.run(self._meanwhile)
@@ -206,6 +215,11 @@ class Candidate:
         self.tell("" if lasts_us >= self._silence_us // 2 else leader_of(row), "")
         if lasts_us >= self._silence_us:
             await raw.fetchval("SELECT pg_terminate_backend($1)", row["pid"])
+
+    def lost(self, obstacle: str) -> None:
+        """Note that the session is lost. If the database is, so is the leader's: it goes first."""
+        self._yields = self._yields or self._leader != ""
+        self.tell("", obstacle)
 
     def tell(self, leader: str, obstacle: str) -> None:
         """Tell of a leader and an obstacle, unless that is what was told last."""

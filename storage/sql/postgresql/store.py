@@ -140,7 +140,7 @@ class PostgresStore(SqlStore):
                 if not postgres.is_passing(error):
                     raise self._fail(error) from None
                 self._commits.done()
-                candidate.tell("", str(postgres.explained(error, self._name)))
+                candidate.lost(str(postgres.explained(error, self._name)))
                 await asyncio.sleep(RETRY_PAUSE_S)
 
     async def _standby_session(self, group: Group) -> Session:

@@ -11,6 +11,7 @@ import pytest
 
 from storage.sql.postgresql import heir
 from storage.sql.postgresql.leadership import (
+    HEAD_START_US,
     Candidate,
     Group,
     Sample,
@@ -176,6 +177,27 @@ async def test_another_broker_s_session_is_named_by_its_host(url: str, standby: 
     assert await alone.lock()
     assert (await lock_taken(standby))[0] == ("jms-broker 17 abcd from this host", "")
     alone.drop()
+
+
+HEAD_STARTS = [
+    # what is told of before the session is lost; whether the leader has a head start
+    pytest.param(("one", ""), True, id="another one led"),
+    pytest.param(("", ""), False, id="none led"),
+]
+
+
+@pytest.mark.parametrize(("known", "expected"), HEAD_STARTS)
+async def test_a_leader_goes_first_when_the_database_comes_back(
+    standby: Session, known: tuple[str, str], expected: bool
+) -> None:
+    group = Group("two", silence_ms=SILENCE_MS)
+    candidate = Candidate(group, asyncio.Lock(), lambda *_: None, meanwhile=lambda _: None)
+    candidate.tell(*known)
+    for _ in range(2):  # it may fail again before the database is there
+        candidate.lost("it is away")
+    began_us = steady_us()
+    await candidate.wait(standby)
+    assert (steady_us() - began_us >= HEAD_START_US) is expected
 
 
 async def appointed(session: Session, name: str) -> None:
