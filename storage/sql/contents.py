@@ -17,6 +17,7 @@ from storage.sql.segments.packing import Sifting
 from storage.sql.segments.segment import Damage, Segment
 from storage.sql.statements import CHANGE_SEGMENT, DELETE_BODIES, DELETE_SEGMENTS, Texts
 from storage.sql.tables import BODY, MARK, NODE, QUEUE, SEGMENT, SUBSCRIPTION
+from storage.sql.transaction import together
 
 IN_USE: Final = "in use"
 """Mark that is 1 from opening to closing: a start that finds 1 knows that there was no close."""
@@ -53,7 +54,8 @@ def load(connection: Connection, texts: Texts) -> Index:
 def forget_orphans(connection: Connection, texts: Texts, queues: set[int]) -> None:
     """Delete volatile messages, and messages of queues other than `queues`.
 
-    Both can be in any segment.
+    Both can be in any segment. Those of each portion are deleted together: a sync for each segment
+    would make the start after the removal of a long queue last for minutes.
     """
 
     def look(segment: Segment) -> None:
@@ -66,7 +68,10 @@ def forget_orphans(connection: Connection, texts: Texts, queues: set[int]) -> No
             row = (segment.size, segment.facts, segment.number)
             connection.exec_driver_sql(texts.of(CHANGE_SEGMENT), row)
 
-    reading.every(connection, texts, look)
+    for portion in reading.portions(connection, texts):
+        with together(connection):
+            for segment in portion:
+                look(segment)
     connection.execute(delete(BODY).where(BODY.c.number.not_in(select(SEGMENT.c.number))))
 
 

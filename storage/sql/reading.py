@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -71,13 +71,12 @@ def behind_of(found: list[Segment], behind: int) -> list[Segment]:
     return [each for each in found if each.last > behind or each is not found[0]]
 
 
-def every(connection: Connection, texts: Texts, look: Callable[[Segment], None]) -> None:
-    """Call `look` with every segment, in their order; it may change or remove the segment."""
+def portions(connection: Connection, texts: Texts) -> Iterator[list[Segment]]:
+    """Yield all segments in portions, in their order; they may be changed or removed meanwhile."""
     behind = -1
     while found := following(connection, texts, behind):
-        for segment in found:
-            look(segment)
         behind = max(found[-1].last, found[-1].number)
+        yield found
 
 
 def holding(

@@ -1,4 +1,4 @@
-"""A transaction on a connection that is in autocommit mode otherwise."""
+"""Transactions on a connection that is in autocommit mode otherwise."""
 
 from __future__ import annotations
 
@@ -21,3 +21,17 @@ def transaction(connection: Connection, begin: str = "BEGIN") -> Iterator[None]:
             connection.exec_driver_sql("ROLLBACK")
         raise
     connection.exec_driver_sql("COMMIT")
+
+
+@contextmanager
+def together(connection: Connection) -> Iterator[None]:
+    """Do the block as a whole or not at all, in the transaction under way or in one of its own."""
+    connection.exec_driver_sql("SAVEPOINT together")
+    try:
+        yield
+    except BaseException:
+        with suppress(SQLAlchemyError):  # as above
+            connection.exec_driver_sql("ROLLBACK TO SAVEPOINT together")
+            connection.exec_driver_sql("RELEASE SAVEPOINT together")
+        raise
+    connection.exec_driver_sql("RELEASE SAVEPOINT together")

@@ -21,7 +21,7 @@ from storage.sql import ids
 from storage.sql.contents import IN_USE, mark, set_mark
 from storage.sql.index import NUMBERS, NUMBERS_AT_ONCE
 from storage.sql.leases import FENCING_TOKENS, highest_token
-from storage.sql.reading import every
+from storage.sql.reading import portions
 from storage.sql.schema import HEAD, bring_up_to_date
 from storage.sql.segments.packing import queues_of
 from storage.sql.sqlite.sqlite import DRIVER_ERRORS, reason_of
@@ -324,7 +324,9 @@ def _drop_halves(new: Connection) -> None:
 
 def _queues_of_messages(new: Connection) -> set[int]:
     found: set[int] = set()
-    every(new, Texts(new.dialect), lambda segment: found.update(queues_of(segment)))
+    for portion in portions(new, Texts(new.dialect)):
+        for segment in portion:
+            found.update(queues_of(segment))
     return found
 
 

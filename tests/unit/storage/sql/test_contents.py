@@ -80,6 +80,32 @@ def test_what_belongs_to_no_queue_is_deleted(connection: Connection) -> None:
         assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
 
 
+def test_messages_of_removed_queues_are_deleted_with_few_syncs(connection: Connection) -> None:
+    """Each statement outside of a transaction is a transaction of its own, with a sync."""
+    index = load(connection)
+    for number in range(1, 21):
+        batch = Batch()
+        batch.append(stored(number))
+        write(connection, index, batch)
+    gone = Batch()
+    gone.remove_node(QUEUE)
+    write(connection, index, gone)
+    assert connection.exec_driver_sql("SELECT count(*) FROM segment").scalar() == 20
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    alone: list[str] = []
+
+    def trace(statement: str) -> None:
+        if statement.startswith("DELETE") and not driver.in_transaction:
+            alone.append(statement)
+
+    driver.set_trace_callback(trace)
+    load(connection)
+    driver.set_trace_callback(None)
+    assert connection.exec_driver_sql("SELECT count(*) FROM segment").scalar() == 0
+    assert not [each for each in alone if "BETWEEN" in each]
+
+
 def test_messages_come_behind_a_number(connection: Connection) -> None:
     batch = Batch()
     for number in (1, 2, 3):
