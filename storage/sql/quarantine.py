@@ -25,7 +25,7 @@ from storage.sql.segments.segment import (
     is_sound,
     queue_at,
 )
-from storage.sql.statements import CHANGE_SEGMENT, Texts
+from storage.sql.statements import CHANGE_SEGMENT, DELETE_BODIES, DELETE_SEGMENTS, Texts
 from storage.sql.tables import LARGE, QUARANTINE, QUEUE
 
 NOBODYS: Final = 0
@@ -143,8 +143,14 @@ def drop(connection: Connection, number: int) -> str:
     texts = Texts(connection.dialect)
     found = find(connection, texts, number)
     if found is not None:
-        found.segment.cut(found.at)
-        _write(connection, texts, found.segment)
+        segment = found.segment
+        segment.cut(found.at)
+        if segment.facts:
+            _write(connection, texts, segment)
+        else:
+            first = last = int(segment.number)
+            for statement in (DELETE_SEGMENTS, DELETE_BODIES):
+                connection.exec_driver_sql(texts.of(statement), (first, last))
     return ""
 
 

@@ -168,6 +168,24 @@ async def test_an_operator_restores_and_drops(tmp_path: Path) -> None:
     await store.close()
 
 
+async def test_the_last_message_that_is_dropped_leaves_no_rows(tmp_path: Path) -> None:
+    database = tmp_path / "store.db"
+    await filled(database, 4)
+    flip(database, 4)
+    store = SqliteStore(database)
+    await store.open()
+    await stored_messages(store, "q")
+    batch = Batch()
+    for number in (1, 2, 3):
+        batch.remove(number)
+    await store.commit(batch)
+    await store.close()
+    with writing(database) as connection:
+        assert drop(connection, 4) == ""
+    for table in ("segment", "body", "quarantine"):
+        assert rows(database, f"SELECT count(*) FROM {table}") == [(0,)]
+
+
 async def test_what_has_no_bytes_or_no_row_is_not_restored(tmp_path: Path) -> None:
     database = tmp_path / "store.db"
     await quarantined_store(database)
