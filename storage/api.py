@@ -180,7 +180,8 @@ class Store:
     async def delivered(self) -> dict[str, int]:
         """Return by queue the position up to which messages may have been delivered before.
 
-        Empty if the last broker closed the store: it counted all messages that it had delivered.
+        A broker that closes the store has counted what it has delivered: then the positions are
+        those that it found itself.
         """
 
     @abstractmethod

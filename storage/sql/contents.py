@@ -20,7 +20,11 @@ from storage.sql.tables import BODY, MARK, NODE, QUEUE, SEGMENT, SUBSCRIPTION
 from storage.sql.transaction import together
 
 IN_USE: Final = "in use"
-"""Mark that is 1 from opening to closing: a start that finds 1 knows that there was no close."""
+"""Mark that is 1 from opening to closing, then CLOSED: a start that finds 1 knows that there was no
+close. It is 0 after a close by a broker up to 0.1.0, which left positions that were counted."""
+
+CLOSED: Final = 2
+"""Value of IN_USE in a store of which only positions from before its last start are left."""
 
 Following = Callable[[Connection, int], list[Segment]]
 """Returns some of the segments with messages above a number, [] if none is left."""
@@ -41,6 +45,7 @@ def load(connection: Connection, texts: Texts) -> Index:
     delivered.forget_gone(connection)
     if mark(connection, IN_USE) == 0:
         delivered.forget_all(connection)
+    index.suspected = delivered.rows(connection)
     index.chunks = chunks.load(connection, texts, index.names())
     highest = connection.execute(select(func.max(QUEUE.c.id))).scalar() or 0
     queues = max(mark(connection, QUEUES), highest)  # no mark: older brokers wrote none
@@ -49,6 +54,16 @@ def load(connection: Connection, texts: Texts) -> Index:
     for name, value in (*marks, (FENCING_TOKENS, highest_token(connection))):
         set_mark(connection, name, value)
     return index
+
+
+def leave(connection: Connection, index: Index) -> None:
+    """Note an orderly close, in one transaction: what was delivered since the start is counted.
+
+    What may have been delivered before a kill is not, unless it was delivered again.
+    """
+    delivered.forget_all(connection)
+    delivered.put(connection, index.suspected)
+    set_mark(connection, IN_USE, CLOSED)
 
 
 def forget_orphans(connection: Connection, texts: Texts, queues: set[int]) -> None:

@@ -35,6 +35,18 @@ def positions(connection: Connection) -> dict[str, int]:
     return {row.name: row.position for row in rows}
 
 
+def rows(connection: Connection) -> dict[int, int]:
+    """Return all stored positions by the ids of their queues."""
+    return {row.queue: row.position for row in connection.execute(select(DELIVERED))}
+
+
+def put(connection: Connection, positions: Mapping[int, int]) -> None:
+    """Store positions of queues that have none, by their ids."""
+    if positions:
+        parameters = [{"queue": each, "position": at} for each, at in positions.items()]
+        connection.execute(INSERT, parameters)
+
+
 def forget_gone(connection: Connection) -> None:
     """Delete the positions of removed queues."""
     connection.execute(delete(DELIVERED).where(DELIVERED.c.queue.not_in(select(QUEUE.c.id))))

@@ -56,7 +56,11 @@ class Changes:
 
 @final
 class Index:
-    """Ids of queues, segments, damaged messages (`left_out`), and the highest reserved numbers."""
+    """Ids of queues, segments, damaged messages (`left_out`), and the highest reserved numbers.
+
+    `suspected` has by id of queue the position up to which messages may have been delivered before
+    the start.
+    """
 
     def __init__(self) -> None:
         self.queue_ids: Final[dict[str, int]] = {}
@@ -67,6 +71,7 @@ class Index:
         self._last_queue = 0
         self.segments: Final = Segments()
         self.left_out: set[int] = set()
+        self.suspected: dict[int, int] = {}
         self._has_volatile = False
 
     def speak_for(self, *, numbers: int, queues: int) -> None:

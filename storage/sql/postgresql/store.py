@@ -280,7 +280,7 @@ class PostgresStore(SqlStore):
         return False
 
     def _leave(self, connection: Connection) -> None:
-        contents.set_mark(connection, IN_USE, 0)
+        contents.leave(connection, self._index)
         if self._heir:
             appoint(connection, self._heir)
 

@@ -20,7 +20,6 @@ from storage.batch import Batch
 from storage.events import EventColumns, EventPage, EventQuery
 from storage.facts import DiskSpace, QuarantinedMessage, StoreFacts
 from storage.sql import contents, events
-from storage.sql.contents import IN_USE
 from storage.sql.reading import learn
 from storage.sql.rows import UnreadableError
 from storage.sql.schema import bring_up_to_date
@@ -169,10 +168,13 @@ class SqliteStore(SqlStore):
 
     def _close_connection(self, connection: Connection) -> None:
         if self._failure is None and self._statements is not None:
-            self._with(partial(contents.set_mark, name=IN_USE, value=0))
+            self._with(self._leave)
         connection.engine.dispose()
         self._connection = None
         self._ballast.take_back()  # SQLite has deleted the log, which made room
+
+    def _leave(self, connection: Connection) -> None:
+        self._at_once(connection, partial(contents.leave, index=self._index))
 
     async def _do(self, work: Callable[[], T]) -> T:
         """Do `work` in the thread and return its result. Raise StoreError for a driver's error."""

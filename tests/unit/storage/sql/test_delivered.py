@@ -7,6 +7,7 @@ import pytest
 from storage.batch import Batch
 from storage.records import StoredNode
 from storage.sql.sqlite.store import SqliteStore
+from tests.support.stored_files import change
 
 pytestmark = pytest.mark.requirement("RCV-08")
 
@@ -30,7 +31,7 @@ async def told(database: Path) -> dict[str, int]:
         await store.close()
 
 
-async def test_positions_outlive_a_kill_and_end_with_a_stop(tmp_path: Path) -> None:
+async def test_positions_outlive_a_kill_and_no_stop(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "data" / "store.db")
     await store.open()
     for position in (9, 19):
@@ -41,8 +42,47 @@ async def test_positions_outlive_a_kill_and_end_with_a_stop(tmp_path: Path) -> N
     killed = copy_of(tmp_path, "killed")
     await store.close()
     assert await told(killed) == {"q": 19}
-    assert await told(killed) == {}, "it was closed"
-    assert await told(tmp_path / "data" / "store.db") == {}
+    assert await told(killed) == {"q": 19}, "no broker has delivered these messages since"
+    assert await told(tmp_path / "data" / "store.db") == {}, "they are counted"
+
+
+async def test_what_was_delivered_before_a_kill_is_in_doubt_after_a_stop(tmp_path: Path) -> None:
+    """A broker that stops has counted what it has delivered itself, and nothing else."""
+    store = SqliteStore(tmp_path / "data" / "store.db")
+    await store.open()
+    for queue, position in (("q", 19), ("gone", 9)):
+        batch = Batch()
+        batch.add_node(StoredNode(address=queue, kind="queue"))
+        batch.mark_delivered(queue, position)
+        await store.commit(batch)
+    killed = copy_of(tmp_path, "killed")
+    await store.close()
+    again = SqliteStore(killed)
+    await again.open()
+    batch = Batch()
+    batch.mark_delivered("q", 100_019)
+    batch.remove_node(StoredNode(address="gone", kind="queue"))
+    batch.add_node(StoredNode(address="r", kind="queue"))
+    batch.mark_delivered("r", 9)
+    await again.commit(batch)
+    await again.close()
+    for _ in range(2):
+        assert await told(killed) == {"q": 19}
+
+
+async def test_positions_that_an_older_broker_left_at_its_stop_are_counted(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    batch = Batch()
+    batch.add_node(StoredNode(address="q", kind="queue"))
+    await store.commit(batch)
+    await store.close()
+    change(
+        tmp_path / "store.db",
+        "INSERT INTO delivered SELECT id, 19 FROM queue",
+        "UPDATE mark SET value = 0 WHERE name = 'in use'",
+    )
+    assert await told(tmp_path / "store.db") == {}
 
 
 async def test_a_second_kill_forgets_nothing(tmp_path: Path) -> None:
@@ -67,9 +107,9 @@ async def test_a_second_kill_forgets_nothing(tmp_path: Path) -> None:
 async def test_those_of_queues_that_have_gone_are_forgotten(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "data" / "store.db")
     await store.open()
-    for change in ("come", "go"):
+    for step in ("come", "go"):
         batch = Batch()
-        if change == "come":
+        if step == "come":
             batch.add_node(StoredNode(address="q", kind="queue"))
             batch.mark_delivered("q", 19)
         else:
