@@ -13,7 +13,7 @@ from storage.sql.index import NUMBERS, QUEUES, TIDY, Index
 from storage.sql.leases import FENCING_TOKENS, highest_token
 from storage.sql.quarantine import forget_gone
 from storage.sql.rows import subscription_of
-from storage.sql.segments.packing import Sifting
+from storage.sql.segments.packing import Sifting, note_highest
 from storage.sql.segments.segment import Damage, Segment
 from storage.sql.statements import CHANGE_SEGMENT, DELETE_BODIES, DELETE_SEGMENTS, Texts
 from storage.sql.tables import BODY, MARK, NODE, QUEUE, SEGMENT, SUBSCRIPTION
@@ -22,6 +22,9 @@ from storage.sql.transaction import together
 IN_USE: Final = "in use"
 """Mark that is 1 from opening to closing, then CLOSED: a start that finds 1 knows that there was no
 close. It is 0 after a close by a broker up to 0.1.0, which left positions that were counted."""
+
+COPIED: Final = "copied"
+"""Mark that is 1 in a copy of a store: consumers may have had any of its messages since."""
 
 CLOSED: Final = 2
 """Value of IN_USE in a store of which only positions from before its last start are left."""
@@ -45,6 +48,9 @@ def load(connection: Connection, texts: Texts) -> Index:
     delivered.forget_gone(connection)
     if mark(connection, IN_USE) == 0:
         delivered.forget_all(connection)
+    if mark(connection, COPIED):
+        suspect_all(connection, texts)
+        set_mark(connection, COPIED, 0)
     index.suspected = delivered.rows(connection)
     index.chunks = chunks.load(connection, texts, index.names())
     highest = connection.execute(select(func.max(QUEUE.c.id))).scalar() or 0
@@ -54,6 +60,17 @@ def load(connection: Connection, texts: Texts) -> Index:
     for name, value in (*marks, (FENCING_TOKENS, highest_token(connection))):
         set_mark(connection, name, value)
     return index
+
+
+def suspect_all(connection: Connection, texts: Texts) -> None:
+    """Raise the positions of all queues to those of their last messages."""
+    highest = delivered.rows(connection)
+    for portion in reading.portions(connection, texts):
+        for segment in portion:
+            note_highest(segment, highest)
+    with together(connection):
+        delivered.forget_all(connection)
+        delivered.put(connection, highest)
 
 
 def leave(connection: Connection, index: Index) -> None:

@@ -34,6 +34,9 @@ from storage.sql.segments.segment import (
 )
 from storage.sql.yielding import YIELD_EVERY, yield_interpreter
 
+HELD: Final[i64] = 1 << 62
+"""Added to the positions of messages that are held back (HELD_PLACES in `record_mapping.py`)."""
+
 
 @final
 class Packing:
@@ -159,6 +162,18 @@ def queues_of(segment: Segment) -> set[int]:
             found.add(int(queue_at(segment.facts, at)))
         at += RECORD
     return found
+
+
+def note_highest(segment: Segment, highest: dict[int, int]) -> None:
+    """Raise in `highest`, by id of queue, the positions of messages to those of this segment."""
+    facts = segment.facts
+    at: i64 = 0
+    while at + RECORD <= i64(len(facts)):
+        if is_sound(facts, at):
+            queue, position = int(queue_at(facts, at)), int(position_at(facts, at) % HELD)
+            if position > highest.get(queue, -1):
+                highest[queue] = position
+        at += RECORD
 
 
 def _next_sound(facts: bytes, at: i64, otherwise: i64) -> i64:

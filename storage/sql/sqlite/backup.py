@@ -15,11 +15,17 @@ from typing import Final
 from urllib.parse import quote
 
 from storage.api import StoreError
+from storage.sql.contents import COPIED
 from storage.sql.sqlite import sqlite
 from storage.sql.sqlite.files import FILE_MODE, sync
 
 STEP_PAGES: Final = 256
 """Pages per step: 1 MiB, some ms; then other programs may use the disk, and a stop is noticed."""
+
+MARK_COPY: Final = (
+    "INSERT INTO mark (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = 1"
+)
+"""Parameters: the name of the mark."""
 
 Told = Callable[[int, int], None]
 """Called in the copying thread with the number of bytes copied so far, and that of all bytes."""
@@ -68,6 +74,8 @@ def _copy(database: Path, part: Path, told: Told, *, ending: Event) -> None:
             told((total - remaining) * size, total * size)
 
         source.backup(copy, pages=STEP_PAGES, progress=step)
+        copy.execute(MARK_COPY, (COPIED,))
+        copy.commit()
     finally:
         copy.close()
         source.close()

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, delete, func, insert, select, union, update
 
 from storage.api import StoreError
 from storage.sql import ids
-from storage.sql.contents import IN_USE, mark, set_mark
+from storage.sql.contents import COPIED, IN_USE, mark, set_mark
 from storage.sql.index import NUMBERS, NUMBERS_AT_ONCE
 from storage.sql.leases import FENCING_TOKENS, highest_token
 from storage.sql.reading import portions
@@ -336,5 +336,6 @@ def _see_to_marks(new: Connection) -> None:
     highest = new.execute(select(func.max(SEGMENT.c.number))).scalar() or 0
     set_mark(new, NUMBERS, max(mark(new, NUMBERS), highest + NUMBERS_AT_ONCE))
     set_mark(new, IN_USE, 1)
+    set_mark(new, COPIED, 1)
     if new.execute(select(MARK).where(MARK.c.name == FENCING_TOKENS)).first() is None:
         set_mark(new, FENCING_TOKENS, highest_token(new) + TOKENS_SPARED)

@@ -8,11 +8,11 @@ from storage.batch import Batch
 from storage.records import StoredMessage, StoredNode
 
 
-def stored(number: int, queue: str = "q") -> StoredMessage:
+def stored(number: int, queue: str = "q", *, position: int | None = None) -> StoredMessage:
     return StoredMessage(
         number=number,
         queue=queue,
-        position=number,
+        position=number if position is None else position,
         encoded=b"x",
         priority=4,
         ttl_ms=-1,

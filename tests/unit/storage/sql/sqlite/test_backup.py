@@ -8,8 +8,10 @@ from threading import Event
 
 import pytest
 
+from broker.routing.entries.record_mapping import HELD_PLACES
 from storage.api import StoreError
 from storage.batch import Batch
+from storage.records import StoredNode
 from storage.sql.sqlite import backup
 from storage.sql.sqlite.backup import back_up
 from storage.sql.sqlite.store import SqliteStore
@@ -57,8 +59,34 @@ async def test_what_was_committed_before_is_in_the_copy(
     await store.close()
     copy = SqliteStore(target)
     await copy.open()
-    assert await copy.delivered() == {"q": 100}, "what it has may have been delivered"
+    assert await copy.delivered() == {"q": 2004}, "what it has may have been delivered since"
     assert len(await stored_messages(copy, "q")) == 200
+    batch = Batch()
+    batch.append(stored(int(copy.first_number)))
+    await copy.commit(batch)
+    await copy.close()
+    again = SqliteStore(target)
+    await again.open()
+    assert await again.delivered() == {"q": 2004}, "what came to the copy has not been delivered"
+    await again.close()
+
+
+async def test_positions_of_a_copy_are_those_of_its_messages(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    batch = Batch()
+    batch.append(stored(1, "q", position=44))
+    batch.append(stored(2, "r", position=HELD_PLACES + 54))
+    batch.append(stored(3, "q", position=39))
+    batch.add_node(StoredNode(address="s", kind="queue"))
+    batch.mark_delivered("s", 99)
+    batch.mark_delivered("q", 29)
+    await store.commit(batch)
+    await store.back_up(str(tmp_path / "copy.db"), ignored)
+    await store.close()
+    copy = SqliteStore(tmp_path / "copy.db")
+    await copy.open()
+    assert await copy.delivered() == {"q": 44, "r": 54, "s": 99}
     await copy.close()
 
 
