@@ -104,7 +104,7 @@ async def test_only_segments_with_a_damaged_page_lose_messages(
     ],
 )
 async def test_rows_behind_the_numbers_of_messages_are_saved(tmp_path: Path, apart: int) -> None:
-    """Where a table ends cannot be read: chunks have higher rowids than messages."""
+    """The end of the table cannot be read: chunks have higher rowids than messages."""
     database = tmp_path / "store.db"
     await filled(database, 5)
     chunks = [CHUNKS_MAX * 100 + apart * place for place in range(60)]
