@@ -43,7 +43,7 @@ from broker.policies import policies_of
 from broker.routing.errors import RoutingError
 from broker.security.access import AccessRules
 from broker.settings import ADOPT, Settings, SettingsError
-from broker.settings_errors import ENVIRONMENT_PREFIX
+from broker.settings_errors import ENVIRONMENT_PREFIX, without_password_parameters
 from broker.stats import RELOAD_FAILED, RELOADED
 
 AT_ONCE: Final = frozenset(
@@ -76,8 +76,9 @@ RELOADABLE: Final = AT_ONCE | FOR_NEW_CONNECTIONS | FOR_NEW_NODES
 
 LOG_LEVELS: Final = get_args(LogSettings.model_fields["level"].annotation)
 
-PASSWORD_IN_URL: Final = re.compile(r"(://[^:/@]*:|[?&]password=)[^/&]*(?=@|&|$)")
-"""A password in the URL of a store: that of its user, or the parameter `password`."""
+PASSWORD_OF_USER: Final = re.compile(r"(://[^:/@]*:).*(?=@)")
+"""The password of the user in the URL of a store. It may have each character that a URL has
+elsewhere, as `/`: the library that reads the URL does not demand that they are percent-encoded."""
 
 
 @dataclass(frozen=True)
@@ -341,7 +342,7 @@ def shown_settings(
 def _masked(value: object) -> object:
     """Return a value of JSON without the passwords of the URLs in it."""
     if isinstance(value, str):
-        return PASSWORD_IN_URL.sub(r"\1***", value)
+        return without_password_parameters(PASSWORD_OF_USER.sub(r"\1***", value))
     if isinstance(value, dict):
         return {name: _masked(each) for name, each in value.items()}
     return [_masked(each) for each in value] if isinstance(value, list) else value

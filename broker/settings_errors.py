@@ -23,6 +23,8 @@ SECRET_WORDS: Final = ("pass", "token", "secret")
 NEAREST: Final = 5
 """Known settings that the error of an unknown one names: all 50 would hide the right one."""
 
+PASSWORD_PARAMETER: Final = re.compile(r"""([?&]\w*password=)[^&'"\s]*""", re.IGNORECASE)
+
 SettingPath = tuple[int | str, ...]
 """The place of a setting among all: names of tables, indexes in lists of tables, its name."""
 
@@ -36,7 +38,12 @@ def shown(name: str, value: object) -> str:
 
 def without_secrets(text: str) -> str:
     """Return a text without the user and password of a URL in it."""
-    return re.sub(r"://.*@", "://***@", text)
+    return without_password_parameters(re.sub(r"://.*@", "://***@", text))
+
+
+def without_password_parameters(text: str) -> str:
+    """Return a text without the passwords among the parameters of a URL in it."""
+    return PASSWORD_PARAMETER.sub(r"\1***", text)
 
 
 def unknown(name: str, known: Iterable[str], prefix: str = "") -> str:

@@ -291,6 +291,14 @@ def test_the_settings_are_shown_with_their_origin_and_without_secrets(tmp_path: 
         pytest.param(
             "postgresql://h/d?password=x&a=b", "postgresql://h/d?password=***&a=b", id="p"
         ),
+        pytest.param("postgresql://ada:a/b&c@h/d", "postgresql://ada:***@h/d", id="not encoded"),
+        pytest.param(
+            "postgresql://ada:a@h/d?sslPassword=x",
+            "postgresql://ada:***@h/d?sslPassword=***",
+            id="k",
+        ),
+        pytest.param("postgresql://ada@h:5432/d", "postgresql://ada@h:5432/d", id="no password"),
+        pytest.param("amqp://h:5672", "amqp://h:5672", id="the port of a bridge"),
         pytest.param("sqlite:a/b.db", "sqlite:a/b.db", id="none"),
     ],
 )

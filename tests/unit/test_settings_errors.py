@@ -40,6 +40,12 @@ def test_the_source_of_a_setting(path: tuple[int | str, ...], expected: str) -> 
     [
         pytest.param("password", "sesame", "***", id="a password"),
         pytest.param("store", "postgresql://a:b@c/d", "'postgresql://***@c/d'", id="in a URL"),
+        pytest.param(
+            "store",
+            "postgresql://c/d?password=b&ssl=require",
+            "'postgresql://c/d?password=***&ssl=require'",
+            id="a parameter of a URL",
+        ),
         pytest.param("port", 1, "1", id="no secret"),
     ],
 )
