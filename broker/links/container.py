@@ -61,6 +61,7 @@ from broker.stats import Stats
 from broker.tenure import Tenure
 
 if TYPE_CHECKING:
+    from broker.links.linkless import LinklessClient
     from broker.links.peer import Peer
     from broker.links.shard_hosts import ShardHosts
 
@@ -98,7 +99,8 @@ class Container:
     that begin from now on, `credit` (messages) to producers' links that do. `received_ms` is the
     wall-clock time of the last read from a socket: the arrival time of the messages in it.
     `adopts_subscriptions`: one without an owner becomes that of the first user that attaches to it.
-    `receiving` is the connection whose input is processed right now, None between two.
+    `receiving` is the connection whose input is processed right now, None between two; `posting` is
+    the client without links whose message is put right now.
     `touched` are connections with output to write. `audit`, which is off unless it is replaced at
     the start, records what others than peers report. `contents` is None if the store keeps no large
     bodies, `service` while the broker answers no requests, `group` unless it is the member of one,
@@ -107,6 +109,7 @@ class Container:
     """
 
     receiving: Peer | None = None
+    posting: LinklessClient | None = None
 
     def __init__(
         self,

@@ -135,11 +135,13 @@ def post(client: LinklessClient, target: PostingTarget, encoded: bytes) -> Poste
             raise NoCredit(
                 f"user {client.identity.name()} has used its limits of messages", is_by_user=True
             )
+        container.posting = client
         posted = _put(container, target, encoded)
         if quota is not None:
             quota.pay(1)
             quota.received(i64(len(encoded)))
     finally:
+        container.posting = None
         container.user_limits.forget_user(client.identity.user)
     return posted
 

@@ -42,7 +42,7 @@ EXPIRED: Final = Disposal.COUNT
 
 @final
 class SingleConsumer(Consumer):
-    """A consumer of one message of a queue, for a client without a link.
+    """A consumer of one message of a queue, for a `client` without a link.
 
     `entry` is the message once it has been delivered. `notify` is called when it is, when a drain
     ends without one (`is_over`), and when the queue was deleted (`is_deleted`). `has_receipt`: a
@@ -64,6 +64,7 @@ class SingleConsumer(Consumer):
         self.is_over = False
         self.is_deleted = False
         self.has_receipt = False
+        self.client: Final = client
         self._container: Final = client.container
         self._memory: Final = client.container.router.memory
         self._notify: Final = notify

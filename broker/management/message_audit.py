@@ -12,11 +12,18 @@ from mypy_extensions import i64
 
 from broker.audit.record import BROKER, Actor, AuditEvent, time_text
 from broker.links.container import Container
+from broker.links.linkless import Client
 from broker.management.auditing import actor_at
 from broker.routing.addresses.pattern import matches
 from broker.routing.entries.dead_letter import Cause
 from broker.routing.entries.entry import QueueEntry
-from broker.routing.entries.participants import NOBODY, ObserverChoice, QueueObserver
+from broker.routing.entries.participants import (
+    NOBODY,
+    Consumer,
+    Label,
+    ObserverChoice,
+    QueueObserver,
+)
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.message_events import (
     DELIVERED,
@@ -104,22 +111,34 @@ class MessageAudit(QueueObserver):
         consumer = entry.consumer
         label = NOBODY if consumer is None else consumer.label()
         facts = {"message_id": message_id_of(entry), "reason": reason, "deliver_at": deliver_at}
-        peer = None
+        holder: Actor | None = None
         if is_leased(entry):
             facts["lease"] = label.container_id
         else:
             facts.update(container_id=label.container_id, link=label.link)
-            peer = self._container.peer_of(label)
-        actor = self._sender() if peer is None else actor_at(peer.identity, peer.entrance)
+            holder = self._holder(consumer, label)
+        actor = self._sender() if holder is None else holder
         after: dict[str, object] = {name: text for name, text in facts.items() if text}
         if entry.delivery_count:
             after["delivery_count"] = int(entry.delivery_count)
         self._tell(kind, actor, after)
 
+    def _holder(self, consumer: Consumer | None, label: Label) -> Actor | None:
+        """Return the client of a consumer; None if there is none, or it has left."""
+        client: Client | None = self._container.peer_of(label)
+        if client is None and consumer is not None and not label.session:
+            # a broker without JMS over HTTP is spared the module
+            from broker.links.receipts import SingleConsumer
+
+            client = consumer.client if isinstance(consumer, SingleConsumer) else None
+        return None if client is None else actor_at(client.identity, client.entrance)
+
     def _sender(self) -> Actor:
-        """Return the client whose input is processed right now."""
-        peer = self._container.receiving
-        return BROKER if peer is None else actor_at(peer.identity, peer.entrance)
+        """Return the client whose input or request is processed right now."""
+        client: Client | None = self._container.receiving
+        if client is None:
+            client = self._container.posting
+        return BROKER if client is None else actor_at(client.identity, client.entrance)
 
     def _tell(self, kind: str, actor: Actor, after: dict[str, object]) -> None:
         event = AuditEvent(
