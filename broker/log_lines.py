@@ -13,6 +13,12 @@ from broker.log_events import ERROR, INFO, WARNING, LogEvent
 
 LEVELS: Final = {INFO: logging.INFO, WARNING: logging.WARNING, ERROR: logging.ERROR}
 
+TRACEBACKS: Final = structlog.processors.ExceptionRenderer(
+    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+)
+"""Writes tracebacks for programs without the values of variables, as `plain_traceback` does for
+people: among them are passwords, tokens and messages of clients."""
+
 
 def write_line(log: FilteringBoundLogger, event: LogEvent, **facts: object) -> None:
     """Write a line of the kind `event`, with its code, to a log of structlog."""
@@ -87,10 +93,12 @@ def configure_logging(
             *([_naming(shard)] if shard else []),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *([structlog.processors.dict_tracebacks] if for_programs else []),
+            *([TRACEBACKS] if for_programs else []),
             structlog.processors.JSONRenderer()
             if for_programs
-            else structlog.dev.ConsoleRenderer(colors=stream.isatty()),
+            else structlog.dev.ConsoleRenderer(
+                colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback
+            ),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
         logger_factory=structlog.WriteLoggerFactory(cast(TextIO, LastingStream(stream, form))),

@@ -10,7 +10,7 @@ import sys
 import pytest
 import structlog
 
-from broker.log_events import STARTING
+from broker.log_events import INTERNAL_ERROR, STARTING
 from broker.log_lines import LastingStream, configure_logging, write_line
 
 
@@ -63,6 +63,25 @@ def test_a_line_names_the_shard_that_writes_it(shard: str, told: set[str]) -> No
     line = json.loads(stream.getvalue())
     assert set(line) == told
     assert line.get("shard", "") == shard
+
+
+def fail(password: str) -> None:
+    """Fail while variables hold a secret."""
+    raise ValueError(f"{len(password)} characters")
+
+
+@pytest.mark.requirement("SEC-09")
+@pytest.mark.parametrize("form", ["console", "json"])
+def test_a_traceback_has_no_values_of_variables(form: str) -> None:
+    stream = io.StringIO()
+    configure_logging(form, "info", stream)
+    try:
+        fail("".join(("ses", "ame")))
+    except ValueError as error:
+        write_line(structlog.get_logger("broker"), INTERNAL_ERROR, exc_info=error)
+    told = stream.getvalue()
+    assert "sesame" not in told
+    assert all(each in told for each in ("fail", "ValueError", "6 characters", "test_log_lines.py"))
 
 
 def test_a_line_that_nothing_reads_stops_nothing() -> None:
