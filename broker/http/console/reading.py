@@ -36,7 +36,7 @@ from broker.http.shared_reading import SharedReading
 from broker.http.site import Site
 from broker.jms.ids import message_id_text
 from broker.management.entity import VIEW
-from broker.management.request import Refused
+from broker.management.request import NOT_FOUND, Refused
 from broker.security.resources import MANAGEMENT, Resource
 
 METRICS: Final = Resource(MANAGEMENT, "metrics")
@@ -201,6 +201,8 @@ class ReadingPages:
     async def one(self, request: Request, guest: Guest) -> Response:
         """Respond with the page of one entity, and of what belongs to it."""
         listing = listing_of(request.path_params["key"])
+        if not listing.entity:
+            raise Refused(NOT_FOUND, f"no {listing.noun} has a page of its own")
         name = str(request.path_params["name"])
         entity = await self._reader.read(guest, listing.entity, name=name)
         related = [

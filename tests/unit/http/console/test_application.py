@@ -72,6 +72,16 @@ async def test_each_page_needs_its_right(path: str, told: str, tmp_path: Path) -
         assert f"not allowed to {told}" in answer.body.decode()
 
 
+@pytest.mark.parametrize("key", [key for key, each in LISTINGS.items() if not each.entity])
+async def test_a_list_whose_entities_have_no_page_says_so(key: str, tmp_path: Path) -> None:
+    async with api_of(tmp_path) as api:
+        browser = Browser(api)
+        await browser.log_in(OWNER)
+        answer = await browser.get(f"/{key}/1")
+    assert answer.status == 404
+    assert "has a page of its own" in answer.body.decode()
+
+
 async def test_a_client_has_to_log_in(tmp_path: Path) -> None:
     async with api_of(tmp_path) as api:
         users = api.broker.container.authenticator
