@@ -4,10 +4,12 @@ import logging
 from typing import Final, final
 
 from broker.links.access import Right
+from broker.links.container import Container
 from broker.links.peer import Peer
 from broker.links.watcher import Watcher
 from broker.log_events import Notice
 from broker.security.decision import Decision
+from broker.security.entrance import Entrance
 from broker.security.identity import Identity
 
 LOGGER: Final = "jms-broker"
@@ -55,3 +57,6 @@ class Watch(Watcher):
 
     def failed(self, peer: Peer, error: Exception) -> None:
         self._log.error("internal error, serving %r", peer.container_id, exc_info=error)
+
+    def request_failed(self, container: Container, entrance: Entrance, error: Exception) -> None:  # noqa: ARG002
+        self._log.error("internal error, serving %s over HTTP", entrance.address, exc_info=error)

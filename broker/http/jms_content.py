@@ -17,6 +17,7 @@ from broker.amqp.errors import Fault
 from broker.amqp.sections import Sections
 from broker.amqp.types import Array, Char, Described, Float, Integer, Map
 from broker.http.jms_fields import CONTENT_TYPE
+from broker.http.streams import ReportedFailure
 from broker.jms.bodies import Body, BytesBody, MessageKind, NoBody, SerializedBody, TextBody
 from broker.jms.content_type import JAVA_OBJECT, OCTET_STREAM
 from broker.jms.message import JmsMessage
@@ -210,7 +211,7 @@ async def pieces_of(content: JmsContent, contents: LargeBodyStore | None) -> Asy
         left_out = max(0, left_out - len(chunk))
 
 
-class BrokenBody(Exception):  # noqa: N818 - an event, reported to the operator
+class BrokenBody(ReportedFailure):
     """A large body that cannot be read. The text says why."""
 
 

@@ -23,6 +23,7 @@ from broker.http.access import Access
 from broker.http.admission import Displacements
 from broker.http.application import ShortHeads, application
 from broker.http.connection import HttpConnection
+from broker.http.failure_reports import FailureReports
 from broker.http.loop_lag import LoopLag
 from broker.http.mounts import routes_of
 from broker.http.open_streams import OpenStreams
@@ -193,7 +194,7 @@ class HttpServer:
     def _config(self) -> uvicorn.Config:
         settings = self._settings
         return uvicorn.Config(
-            ShortHeads(self._answering(), settings.head_bytes_max),
+            FailureReports(ShortHeads(self._answering(), settings.head_bytes_max), self._container),
             interface="asgi3",
             # uvicorn expects a class, and only calls it
             http=partial(HttpConnection, crowded=self._crowded),  # type: ignore[arg-type]

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from broker.links.watcher import Watcher
 
 
+class ReportedFailure(Exception):  # noqa: N818 - an event, which the operator knows already
+    """A response that cannot be finished, of which the operator has been told."""
+
+
 class BrokenOff(Exception):  # noqa: N818 - an event, reported to the operator
     """A stream that cannot be finished. The text says why."""
 

@@ -11,9 +11,11 @@ from broker.links.access import Right
 from broker.log_events import Notice
 from broker.routing.context import RoutingChange
 from broker.security.decision import Decision
+from broker.security.entrance import Entrance
 from broker.security.identity import Identity
 
 if TYPE_CHECKING:
+    from broker.links.container import Container
     from broker.links.peer import Peer
 
 
@@ -90,3 +92,6 @@ class Watcher:
     @abstractmethod
     def failed(self, peer: Peer, error: Exception) -> None:
         """Report a bug: an unexpected exception while a connection was served."""
+
+    def request_failed(self, container: Container, entrance: Entrance, error: Exception) -> None:
+        """Report a bug: an unexpected exception while a request over HTTP was answered."""

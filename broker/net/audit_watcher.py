@@ -8,6 +8,7 @@ from typing import Final
 from broker.audit.audit import Audit
 from broker.audit.record import BROKER, DONE, FAILED, REFUSED, AuditEvent, cut, time_text
 from broker.links.access import Right
+from broker.links.container import Container
 from broker.links.coordinator import ROLLED_BACK_BY_CLIENT
 from broker.links.peer import Peer
 from broker.links.watcher import Watcher
@@ -15,6 +16,7 @@ from broker.log_events import Notice
 from broker.management.auditing import actor_at, denied, event_of
 from broker.routing.context import RoutingChange
 from broker.security.decision import Decision
+from broker.security.entrance import Entrance
 from broker.security.identity import Identity
 
 AUTH_SUCCESS: Final = "auth.success"
@@ -147,6 +149,9 @@ class AuditWatcher(Watcher):
 
     def failed(self, peer: Peer, error: Exception) -> None:
         self._log.failed(peer, error)
+
+    def request_failed(self, container: Container, entrance: Entrance, error: Exception) -> None:
+        self._log.request_failed(container, entrance, error)
 
 
 def _user(peer: Peer) -> str:

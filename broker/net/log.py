@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 
 from broker.links.access import Right
+from broker.links.container import Container
 from broker.links.peer import Peer
 from broker.links.watcher import Watcher
 from broker.log_events import (
@@ -28,6 +29,7 @@ from broker.log_events import (
 from broker.log_lines import LEVELS, write_line
 from broker.net.line_limit import LINES_PER_S, LineLimit
 from broker.security.decision import Decision
+from broker.security.entrance import Entrance
 from broker.security.identity import Identity
 
 TEXT_MAX: Final = 256
@@ -91,13 +93,20 @@ class Log(Watcher):
         if self._may_write(peer, INTERNAL_ERROR):
             self._write(INTERNAL_ERROR, exc_info=error, **self._facts(peer))
 
+    def request_failed(self, container: Container, entrance: Entrance, error: Exception) -> None:
+        if self._admits(container, entrance, INTERNAL_ERROR):
+            self._write(INTERNAL_ERROR, exc_info=error, address=entrance.address, via="http")
+
     def _may_write(self, peer: Peer, event: LogEvent) -> bool:
         """Return whether a line about `peer` is to be written; if not for its number, count it."""
+        return self._admits(peer.container, peer.entrance, event)
+
+    def _admits(self, container: Container, entrance: Entrance, event: LogEvent) -> bool:
+        """Do as `_may_write` does, for any client."""
         if not self._log.is_enabled_for(LEVELS[event.level]):
             return False
-        container = peer.container
         now_ms = int(container.clock.now_ms())
-        return self._limit.admits(peer.entrance.host, now_ms, container.router.timer_queue)
+        return self._limit.admits(entrance.host, now_ms, container.router.timer_queue)
 
     def _tell_left_out(self, source: str, count: int) -> None:
         self._log.warning(
