@@ -18,6 +18,10 @@ class TransientError(BrokerError):
     """A lost connection, or a broker that cannot answer now. A later attempt may succeed."""
 
 
+class NoAnswerError(BrokerError):
+    """An error because the broker has not done in time what was asked: it may do it yet."""
+
+
 class UnreachableError(TransientError):
     """An error because no broker answers."""
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyspark_amqp.errors import BrokerError, GoneError
+from pyspark_amqp.errors import BrokerError, GoneError, NoAnswerError, TransientError
 from pyspark_amqp.options import Options
 from pyspark_amqp.sink.encoding import MessageMaker
 from pyspark_amqp.sink.sending import SINK, Task, TaskSender
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ATTEMPT_BITS: Final = 63
+
+COMMIT_MS: Final = 1
+"""Milliseconds in which a slow broker commits a message: a large batch takes longer than the option
+amqp.timeout allows."""
 
 FULL: Final = "amqp:resource-limit-exceeded"
 FULL_ADVICE: Final = (
@@ -86,16 +90,7 @@ class Writing:
             return
         first = done[0].task
         with opened(self._options) as broker:
-            told = broker.ask(
-                "COMMIT",
-                SINK,
-                first.query,
-                batch=first.batch,
-                partitions=[each.task.partition for each in done],
-                attempts=[each.task.attempt for each in done],
-                counts=[each.messages for each in done],
-            )
-            if told.get("committed") is False:
+            if not _is_committed_now(broker, first, done):
                 _check_shown(broker, first)
 
     def drop(self, written: Sequence[object]) -> None:
@@ -125,6 +120,30 @@ class Writing:
                 "the broker still remembers %s: %s (`jms-broker sink forget %s`)",
                 *(query, error, query),
             )
+
+
+def _is_committed_now(broker: Management, task: Task, done: Sequence[Written]) -> bool:
+    """Have the batch of `task` committed; return False if it was before.
+
+    Raise an error that says so if it may be committed although there is no answer.
+    """
+    try:
+        told = broker.ask(
+            "COMMIT",
+            SINK,
+            task.query,
+            patience_ms=COMMIT_MS * sum(each.messages for each in done),
+            batch=task.batch,
+            partitions=[each.task.partition for each in done],
+            attempts=[each.task.attempt for each in done],
+            counts=[each.messages for each in done],
+        )
+    except (NoAnswerError, TransientError) as error:
+        raise type(error)(
+            f"{error}; whether batch {task.batch} of {task.query} is shown is unknown:"
+            f" `jms-broker sink show {task.query}` names the last batch that is"
+        ) from error
+    return told.get("committed") is not False
 
 
 def _check_shown(broker: Management, task: Task) -> None:

@@ -27,7 +27,13 @@ from proton import (
     Transport,
 )
 
-from pyspark_amqp.errors import BrokerError, LoginError, TransientError, UnreachableError
+from pyspark_amqp.errors import (
+    BrokerError,
+    LoginError,
+    NoAnswerError,
+    TransientError,
+    UnreachableError,
+)
 from pyspark_amqp.options import Options
 from pyspark_amqp.wire.credentials import login_in, trusting_domain
 from pyspark_amqp.wire.failures import (
@@ -92,7 +98,7 @@ class Connection:
         while not is_done():
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                raise BrokerError(f"{what} took longer than {limit_s:g} s")
+                raise NoAnswerError(f"{what} took longer than {limit_s:g} s")
             self.move(left_s)
 
     def move(self, patience_s: float = 0.0) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from tests.support.cut_proxy import CutLink, PortProxy
 
 CUT_AT: Final = 60_000
 """Bytes in one direction of a connection at which it is cut."""
+
+
+Proxy = TypeVar("Proxy", bound=PortProxy)
 
 
 class LosingProxy(PortProxy):
@@ -52,9 +55,16 @@ class LosingProxy(PortProxy):
 @contextmanager
 def losing(url: str, cuts: int, *, cut_at: int = CUT_AT) -> Iterator[tuple[str, LosingProxy]]:
     """Run a proxy before the broker at `url`; yield its URL, and the proxy."""
+    with proxied(url, lambda port: LosingProxy(port, cuts, cut_at)) as found:
+        yield found
+
+
+@contextmanager
+def proxied(url: str, make: Callable[[int], Proxy]) -> Iterator[tuple[str, Proxy]]:
+    """Run the proxy that `make` returns for the port of the broker at `url`."""
     parts = urlsplit(url)
     assert parts.port is not None
-    proxy = LosingProxy(parts.port, cuts, cut_at)
+    proxy = make(parts.port)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

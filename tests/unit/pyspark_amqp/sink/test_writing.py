@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -10,12 +11,14 @@ import pyarrow as pa
 import pytest
 
 from broker import Broker
-from pyspark_amqp.errors import BrokerError
+from pyspark_amqp.errors import BrokerError, NoAnswerError
 from pyspark_amqp.option_table import Use
 from pyspark_amqp.options import Options, read_options
 from pyspark_amqp.sink.sending import Task
 from pyspark_amqp.sink.writing import BatchWriting, Writing, Written
 from pyspark_amqp.wire.broker_client import Management, opened
+from tests.support.cut_proxy import CutLink, PortProxy
+from tests.unit.pyspark_amqp.losing import proxied
 
 JOB: Final = "a-query"
 
@@ -133,3 +136,40 @@ def test_a_broker_that_is_lost_when_all_is_shown_fails_no_write(
     with caplog.at_level(logging.WARNING):
         writer.show_all([])  # there is nothing to show
     assert "the broker still remembers batch-" in caplog.text
+
+
+class LateAnswers(PortProxy):
+    """A proxy that passes on answers of `$management` when they are `late_s` old."""
+
+    late_s = 1.5
+
+    def see_answer(self, link: CutLink, data: bytes) -> bytes:
+        if b"statusCode" not in data:
+            return data
+        asyncio.get_running_loop().call_later(self.late_s, link.near[1].write, data)
+        return b""
+
+
+LATE = [
+    # messages of the batch, whether the driver waits for the answer long enough
+    pytest.param(5_000, True, id="many messages"),
+    pytest.param(1, False, id="one message"),
+]
+
+
+@pytest.mark.requirement("PIP-52")
+@pytest.mark.parametrize(("count", "waits"), LATE)
+def test_a_commit_may_take_longer_if_there_are_many_messages(
+    broker: Broker, count: int, waits: bool
+) -> None:
+    writer = OneTask(options(broker.url), 0)
+    written = writer.write(iter([rows(*["a"] * count)]))
+    with proxied(broker.url, LateAnswers) as (url, _):
+        slow = OneTask(options(url, **{"amqp.timeout": "1s"}), 0)
+        if waits:
+            slow.show([written])
+        else:
+            with pytest.raises(NoAnswerError, match=f"whether batch 0 of {JOB} is shown is unkn"):
+                slow.show([written])
+    with opened(options(broker.url)) as asked:
+        assert asked.ask("READ", "sink", JOB)["batch"] == 0
