@@ -46,6 +46,10 @@ def _listed(array: pa.Array) -> list[Any]:
 
 
 def _maps(array: pa.MapArray) -> list[Any]:
+    kind = array.type.key_type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        wrong = Unreadable(ValueError(f"the names of a map are {kind}, not texts"))
+        return [wrong if is_there else None for is_there in array.is_valid().to_pylist()]
     names, values = array.keys.to_pylist(), _entries(array.items)
     rows = [
         dict(zip(names[begin:end], values[begin:end], strict=False)) if is_there else None

@@ -69,6 +69,27 @@ def test_no_body_is_left_out(row: dict[str, object], body_type: str | None, reas
         sent(row, body_type)
 
 
+@pytest.mark.requirement("PIP-32")
+@pytest.mark.parametrize("name", ["properties", "bodyMap"])
+def test_the_names_of_a_map_are_texts(name: str) -> None:
+    numbered = pa.array([None, [(1, "x")]], pa.map_(pa.int32(), pa.string()))
+    maker = MessageMaker(name="q", address="a", now_ms=lambda: NOW)
+    made = maker.messages(pa.RecordBatch.from_arrays([numbered], names=[name]))
+    next(made)
+    with pytest.raises(RowError, match=r"row 1 of q .*: the names of a map are int32, not texts"):
+        next(made)
+
+
+@pytest.mark.requirement("PIP-32")
+def test_the_names_of_a_map_may_be_large_texts_of_arrow() -> None:
+    """Spark's setting `spark.sql.execution.arrow.useLargeVarTypes` makes such ones."""
+    named = pa.array([[("a", "x")]], pa.map_(pa.large_string(), pa.large_string()))
+    maker = MessageMaker(name="q", address="a", now_ms=lambda: NOW)
+    [made] = maker.messages(pa.RecordBatch.from_arrays([named], names=["bodyMap"]))
+    [read] = rows_of([made.data]).to_pylist()
+    assert read["bodyType"] == "map"
+
+
 @pytest.mark.parametrize("name", ["JMSPriority", "JMSDeliveryMode", "JMSTimestamp"])
 def test_a_boolean_is_no_number(name: str) -> None:
     with pytest.raises(RowError, match=f"{name} is no whole number"):
