@@ -332,7 +332,8 @@ class StagingArea(TimerCallback):
 
     def _taken(self, sink: Sink, stages: list[StagedTransaction]) -> list[StagedTransaction]:
         for stage in stages:
-            stage.sealed = True
+            # the caller may end it much later: a commit that has chosen it must not find it then
+            stage.is_over = True
             self.forget(sink, stage)
         return stages
 

@@ -1,6 +1,7 @@
 """All stages of a broker: commits, what they end, limits, and recovery after a restart."""
 
 from collections.abc import Callable
+from typing import Final
 
 import pytest
 
@@ -212,6 +213,29 @@ def test_a_stage_that_ends_before_it_is_read_stops_the_commit() -> None:
     with pytest.raises(NoSuchNode, match="ended meanwhile"):
         staging.commit_loaded("orders", 0, chosen, found=found)
     assert staging.waiting() == []
+
+
+TAKES: Final[dict[str, Callable[[Staging], object]]] = {
+    "ABORT": lambda staging: staging.stages.take_batch("orders", 0),
+    "FORGET": lambda staging: staging.stages.take_all("orders", staging.routing.batch),
+}
+
+
+@pytest.mark.requirement("PIP-13")
+@pytest.mark.parametrize("operation", TAKES)
+def test_a_stage_whose_messages_are_being_dropped_stops_the_commit(operation: str) -> None:
+    """To drop many messages takes some turns of the loop, in which a commit may have read them."""
+    staging = Staging()
+    staging.send(task(), b"a")
+    staging.routing.commit()
+    chosen = staging.stages.choose("orders", 0, [(0, 0, 1)])
+    TAKES[operation](staging)
+    with pytest.raises(NoSuchNode, match="ended meanwhile"):
+        staging.stages.begin_commit("orders", 0, chosen, batch=staging.routing.batch)
+    assert not staging.stages.is_committed("orders", 0)
+    for stage in chosen:
+        stage.end(staging.routing.batch)
+    assert (staging.stored(), staging.routing.queue("q").staged) == (0, 0)
 
 
 def test_a_link_without_messages_leaves_nothing() -> None:
