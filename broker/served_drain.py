@@ -38,6 +38,8 @@ class ServedDrain(DrainOwner):
         return self._app.settings.drain.timeout_ms
 
     def announced(self) -> None:
+        if self._app.group is not None:
+            self._app.group.hand_over = None  # the process is to end, and not to stand by
         self._app.listeners.stop_accepting()
         self._notifier.stopping("draining")
         write_line(self._log, DRAIN_ANNOUNCED, connections=self._app.container.peer_count())

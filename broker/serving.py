@@ -37,7 +37,7 @@ from broker.served_drain import ServedDrain
 from broker.service_notifier import ServiceNotifier
 from broker.settings import Settings
 from broker.shard_settings import SUPERVISED
-from storage.api import LeadershipError
+from storage.api import LeadershipError, StoreError
 
 HAND_OVER_S: Final = 0.5
 """Seconds that clients get to answer the close of their connections before another broker leads."""
@@ -51,7 +51,8 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 class Signals:
     """The handlers of the process's signals.
 
-    SIGTERM and SIGINT stop the broker in order, and end the process at once if they come again. If
+    SIGTERM and SIGINT stop the broker in order, and end the process at once if they come again. A
+    process that `is_told` to end does not stand by, though its broker hands over, or is replaced. If
     the settings say so, SIGTERM first drains a broker that is ready. SIGHUP reloads the settings;
     where standard input was a terminal when the broker started, that terminal has been closed, and
     the broker stops in order.
@@ -63,7 +64,8 @@ class Signals:
         self._on_terminal: Final = on_terminal
         self._is_up = False
         self._must_reload = False
-        self._is_stopping = False
+        self._hands_over = False
+        self.is_told = False
         self._notifier: Final = ServiceNotifier()
         self._drain: Final = ServedDrain(app, self._drained, self._notifier)
         app.container.drain.owner = self._drain
@@ -91,22 +93,30 @@ class Signals:
 
     def hand_over(self) -> None:
         """Stop in a moment, so that another member of the group takes over; then stand by."""
-        self._is_stopping = True
-        loop = asyncio.get_running_loop()
-        loop.call_later(ANSWER_S, self._end, "the lead is handed over")
+        self._hands_over = True
+        asyncio.get_running_loop().call_later(ANSWER_S, self._handed_over)
 
-    def ignore(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Ignore signals from now on: a stop that is complete must not look like a crash."""
+    def _handed_over(self) -> None:
+        self._end(self.reason or "the lead is handed over")
+
+    def release(self, loop: asyncio.AbstractEventLoop, *, ignore: bool) -> None:
+        """Handle signals no longer: `ignore` them, or let them end the process at once.
+
+        A stop that is complete must not look like a crash. A process that is to stand by may be
+        told to end before its next program handles signals.
+        """
         with suppress(NotImplementedError):
             for number in (*STOP_SIGNALS, signal.SIGHUP):
                 loop.remove_signal_handler(number)
-                signal.signal(number, signal.SIG_IGN)
+                signal.signal(number, signal.SIG_IGN if ignore else signal.SIG_DFL)
 
     def _stop(self, name: str) -> None:
-        if self._is_stopping or self._app.ended.is_set():
+        if self.is_told or (self._app.ended.is_set() and not self._hands_over):
             os._exit(1)
-        self._is_stopping = True
+        self.is_told = True
         self.reason = name
+        if self._hands_over:
+            return  # it is about to end anyway
         drains = name == signal.SIGTERM.name and self._app.settings.drain.on_sigterm
         if drains and self._is_up:
             self._drain.begin()
@@ -116,11 +126,12 @@ class Signals:
     def _abandoned(self, loop: asyncio.AbstractEventLoop) -> None:
         """Stop in order: the supervisor, which writes nothing, has ended."""
         loop.remove_reader(sys.stdin.fileno())
-        if not self._is_stopping:
-            self._is_stopping = True
+        if not self.is_told:
+            self.is_told = True
             self._end("the supervisor of the shards has ended")
 
     def _drained(self) -> None:
+        self.is_told = True
         self._end(self.reason or "drained")
 
     def _end(self, reason: str) -> None:
@@ -136,6 +147,7 @@ class Signals:
                 reload(self._app, self._load)
                 self._notifier.ready(_status(self._app))
         elif not self._app.ended.is_set():
+            self.is_told = True
             self._end("SIGHUP: the terminal was closed")
 
 
@@ -169,12 +181,28 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     signals.listen(loop)
     began_s = time.monotonic()
     _tell_start(app, file)
+    try:
+        heir = await _run(app, signals, log)
+    except LeadershipError as error:
+        if signals.is_told:
+            raise StoreError(str(error)) from None  # it is not to stand by in place of its end
+        raise
+    write_line(log, STOPPED, reason=signals.reason, up_s=round(time.monotonic() - began_s, 1))
+    if heir:
+        raise LeadershipError(f"{heir} takes over")
+
+
+async def _run(app: App, signals: Signals, log: structlog.typing.FilteringBoundLogger) -> str:
+    """Run `app` until it has ended; return the name of the member that takes over, if one is to.
+
+    It is empty if this process is to end, and not to stand by.
+    """
+    settings = app.settings
     if not app.store.commits_at_once:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
     if settings.ha.enabled and not await stand_by(app, signals, log):
-        write_line(log, STOPPED, reason=signals.reason, up_s=round(time.monotonic() - began_s, 1))
-        return
+        return ""
     # objects that a start makes stay: the garbage collector skips them, then and later
     gc.disable()
     await app.start()
@@ -196,12 +224,12 @@ async def serve(settings: Settings, file: str | None, load: Callable[[], Setting
     heir = "" if app.group is None else app.group.heir
     await app.stop(HAND_OVER_S if heir else STOP_TIMEOUT_S)
     heads.report()
-    signals.ignore(loop)
+    is_anew = bool(heir) if app.failure is None else isinstance(app.failure, LeadershipError)
+    stands_by = is_anew and not signals.is_told
+    signals.release(asyncio.get_running_loop(), ignore=not stands_by)
     if app.failure is not None:
         raise app.failure
-    write_line(log, STOPPED, reason=signals.reason, up_s=round(time.monotonic() - began_s, 1))
-    if heir:
-        raise LeadershipError(f"{heir} takes over")
+    return heir if stands_by else ""
 
 
 async def stand_by(app: App, signals: Signals, log: structlog.typing.FilteringBoundLogger) -> bool:

@@ -93,8 +93,10 @@ class Members(Entity):
         """Hand over to a member, or to the first other one if `name` is empty, and stand by."""
         request.only()
         group = self._group
-        if group is None or group.hand_over is None:
+        if group is None:
             raise Refused(CONFLICT, "this broker is no member of a group (set ha.enabled)")
+        if group.hand_over is None:
+            raise Refused(CONFLICT, "this broker is starting or draining: it hands over to none")
         others = [
             member.name for member in group.members if member.is_up and member.name != group.name
         ]

@@ -193,7 +193,8 @@ def _become(
     os.environ.update(variables)
     sys.argv = ["jms-broker", *arguments]
     # by which a broker starts its shards, and itself anew
-    sys.orig_argv = [sys.executable, *command, *arguments]
+    python = [] if command[0] == sys.executable else [sys.executable]
+    sys.orig_argv = [*python, *command, *arguments]
 
 
 def _file(descriptor: int, mode: Literal["r", "w"]) -> io.TextIOWrapper:

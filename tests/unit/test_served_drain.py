@@ -9,11 +9,13 @@ import pytest
 
 from broker.amqp.sections import split
 from broker.app import App
+from broker.links.broker_group import BrokerGroup
 from broker.log_lines import configure_logging
 from broker.message import read_message
 from broker.served_drain import ServedDrain
 from broker.service_notifier import ServiceNotifier
 from broker.settings import MEMORY, given_settings
+from storage.members import StoredMember
 from tests.support.embedded import consume
 from tests.support.frames import message
 from tests.support.socket_client import SocketClient
@@ -59,3 +61,16 @@ async def test_it_closes_the_listeners_and_ends(tmp_path: Path, holds: bool, tol
         await app.stop(0.1)
     events = [str(json.loads(line)["event"]) for line in lines.getvalue().splitlines()]
     assert any(event.startswith(told) for event in events), events
+
+
+async def test_a_leader_that_drains_hands_over_to_none(tmp_path: Path) -> None:
+    """Its process is to end; by a hand-over it would cut clients off, and stand by."""
+    app = App(given_settings(port=0, users_file=tmp_path / "users", store=MEMORY))
+    group = app.container.group = BrokerGroup("one", app.container.router.timer_queue)
+    group.hand_over = lambda: None
+    drain = ServedDrain(app, lambda: None, ServiceNotifier({}))
+    app.container.drain.owner = drain
+    drain.begin()
+    app.container.tick()
+    group.know([StoredMember("two", {}, wants_to_lead=True)])
+    assert group.heir == ""

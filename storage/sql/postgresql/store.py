@@ -385,7 +385,7 @@ class PostgresStore(SqlStore):
             try:
                 await self._return(AwayError("the connection was closed"), None)
             except StoreError as failure:
-                if self._when_failed is not None:
+                if self._when_failed is not None and not self._closing:
                     self._when_failed(failure)
 
     def when_failed(self, tell: Callable[[StoreError], None]) -> None:

@@ -134,6 +134,13 @@ def test_what_cannot_lead_is_refused(
     assert (refused.value.status, leader.group.heir, leader.handed_over) == (status, "", 0)
 
 
+def test_a_leader_that_drains_refuses_a_switch() -> None:
+    leader = Leader(TWO)
+    leader.group.hand_over = None
+    with pytest.raises(Refused, match="starting or draining"):
+        leader.asked("SWITCH", "two")
+
+
 def test_an_unknown_member_has_no_record() -> None:
     with pytest.raises(Refused, match="no member two of the group is known"):
         Leader().asked("READ", "two")
