@@ -52,7 +52,7 @@ class Signals:
     """The handlers of the process's signals.
 
     SIGTERM and SIGINT stop the broker in order, and end the process at once if they come again. A
-    process that `is_told` to end does not stand by, though its broker hands over, or is replaced. If
+    process that `is_told` to end does not stand by when its broker hands over, or is replaced. If
     the settings say so, SIGTERM first drains a broker that is ready. SIGHUP reloads the settings;
     where standard input was a terminal when the broker started, that terminal has been closed, and
     the broker stops in order.

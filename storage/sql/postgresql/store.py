@@ -290,6 +290,8 @@ class PostgresStore(SqlStore):
     def _fail(self, error: BaseException) -> StoreError:
         if self._failure is None:
             self._failure = postgres.explained(error, self._name)
+            if self._group is not None and postgres.is_passing(error):
+                self._failure = LeadershipError(str(self._failure))
         return self._failure
 
     def _ready(self) -> Session:
@@ -407,8 +409,6 @@ class PostgresStore(SqlStore):
             if loop.time() >= deadline:
                 break
             await asyncio.sleep(RETRY_PAUSE_S)
-        if self._group is not None and postgres.is_passing(error):
-            error = LeadershipError(str(postgres.explained(error, self._name)))
         raise self._fail(error) from None
 
     async def _take_over(self, changes: Changes | None) -> None:

@@ -10,11 +10,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection
 
-from storage.api import StoreError
+from storage.api import LeadershipError, StoreError
 from storage.batch import Batch
 from storage.records import StoredNode
 from storage.sql.index import NUMBERS_AT_ONCE
 from storage.sql.postgresql import store as postgres_store
+from storage.sql.postgresql.leadership import Group
 from storage.sql.postgresql.store import PostgresStore
 from storage.sql.reading import segment_of
 from storage.sql.segments.packing import numbers_of
@@ -244,6 +245,20 @@ async def test_who_was_away_too_long_does_not_come_back(
         await store.commit(batch_of(2))
     assert await held(server, database) == [1]
     await other.close()
+    await store.close()
+
+
+async def test_a_standby_that_loses_the_database_as_it_takes_over_stands_by_again(
+    database: str, proxy: Proxy
+) -> None:
+    """It may lead once the database is back: its process does not end for good."""
+    group = Group("one", silence_ms=3000)
+    store = PostgresStore(proxy.url(database), grace_ms=200, group=group)
+    await store.lead(lambda *_: None)
+    proxy.refuse()
+    proxy.cut()
+    with pytest.raises(LeadershipError):
+        await store.open()
     await store.close()
 
 
