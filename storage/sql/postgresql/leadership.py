@@ -239,6 +239,7 @@ class Witness:
 
     def __init__(self, url: str) -> None:
         self._url: Final = url
+        self._turn: Final = asyncio.Lock()
         self._place: postgres.Place | None = None
         self._raw: asyncpg.Connection | None = None
 
@@ -251,7 +252,14 @@ class Witness:
         return await self._finds(session, WAITS, session.raw.get_server_pid())
 
     async def _finds(self, session: Session, text: str, *arguments: object) -> bool:
-        """Return the answer to `text` of the server that `session` is with, False without one."""
+        """Return the answer to `text` of the server that `session` is with, False without one.
+
+        A connection answers one question at a time: a second one would end it.
+        """
+        async with self._turn:
+            return await self._answer(session, text, *arguments)
+
+    async def _answer(self, session: Session, text: str, *arguments: object) -> bool:
         try:
             async with asyncio.timeout(PING_S):
                 if self._place != session.place:

@@ -275,6 +275,18 @@ async def test_a_witness_does_not_count_a_wait_for_a_standby_server(
     witness.drop()
 
 
+async def test_a_witness_answers_two_questions_at_once(url: str, leader: Session) -> None:
+    """Both the proof of the lead and the watch over commits ask while a commit takes long."""
+    witness = Witness(url)
+    sleeping = asyncio.create_task(leader.raw.execute("SELECT pg_sleep(1)"))
+    while not await witness.sees(leader):
+        assert not sleeping.done()
+    asked = (witness.sees(leader), witness.waits_for_standby(leader), witness.sees(leader))
+    assert await asyncio.gather(*asked) == [True, False, True]
+    await sleeping
+    witness.drop()
+
+
 async def test_a_witness_of_a_database_that_is_gone_sees_nothing(leader: Session) -> None:
     witness = Witness("postgresql://nobody@127.0.0.1:1/none")
     assert not await witness.sees(leader)
