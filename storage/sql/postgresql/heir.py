@@ -23,8 +23,10 @@ APPOINT: Final = text(
 HAS_MARKS: Final = text("SELECT to_regclass('mark') IS NOT NULL")
 
 OTHERS: Final = text(
-    f"SELECT count(*) FROM mark WHERE name LIKE '{HEIR}%' AND name <> :heir AND value > {NOW}"  # noqa: S608
+    f"SELECT count(*) FROM mark WHERE name LIKE '{HEIR}%' AND name <> :heir"  # noqa: S608
+    f" AND value - {NOW} BETWEEN 1 AND {WAIT_US}"
 )
+"""A time that is further away has been written before the server's clock was set back."""
 
 
 def appoint(connection: Connection, name: str) -> None:

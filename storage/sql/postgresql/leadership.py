@@ -3,7 +3,7 @@
 One member holds the lock of the store and leads; the others, the standbys, ask for the lock ten
 times a second. A leader that is silent must lose it: PostgreSQL ends a session that is idle for
 `silence_ms`, and a standby ends one that PostgreSQL would wait for without end, in a COPY whose
-client has stopped. No clocks of two machines are compared.
+client has stopped. No clocks of two machines are compared, and none that may be set counts.
 
 The leader, for its part, counts on the lock for less than that time since a statement that was
 answered has been sent (`Store.proof_us`).
@@ -52,7 +52,6 @@ HIDDEN: Final = (
 
 LEADER: Final = f"""
 SELECT pid, application_name, coalesce(host(client_addr), 'this host') AS host,
-    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now_us,
     (extract(epoch FROM state_change) * 1000000)::bigint AS since_us,
     wait_event_type = 'Client' AS waits, bytes_processed AS copied, state IS NULL AS is_hidden
 FROM pg_locks LEFT JOIN pg_stat_activity USING (pid) LEFT JOIN pg_stat_progress_copy USING (pid)
@@ -114,20 +113,17 @@ def member_name(application: str) -> str:
 
 @final
 class Sample:
-    """The leader's session as a standby sees it; times in µs of the server's clock.
+    """The leader's session as a standby sees it.
 
-    `since_us` is when the session began what it does, `waits` whether that is to wait for its
-    client. `copied` are the bytes that a COPY has received, None outside of one.
+    `since_us` is when the session began what it does, by the server's clock, which an operator may
+    set; `waits` whether that is to wait for its client. `copied` are the bytes that a COPY has
+    received, None outside of one.
     """
 
-    def __init__(
-        self, pid: int, *, now_us: int, since_us: int, waits: bool, copied: int | None
-    ) -> None:
-        self.pid: Final = pid
-        self.now_us: Final = now_us
-        self.since_us: Final = since_us
+    def __init__(self, pid: int, *, since_us: int, waits: bool, copied: int | None) -> None:
         self.waits: Final = waits
-        self.copied: Final = copied
+        self.state: Final = (pid, since_us, copied)
+        """It changes whenever the session hears from its client."""
 
 
 @final
@@ -136,22 +132,20 @@ class Silence:
 
     def __init__(self) -> None:
         self._seen: Sample | None = None
-        self._copying_since_us = 0
+        self._since_us = 0
 
-    def lasts_us(self, sample: Sample) -> int:
-        """Return how long it has lasted, in µs of the server's clock, as the last samples show.
+    def lasts_us(self, sample: Sample, now_us: int) -> int:
+        """Return how long it has lasted, in µs, as the last samples show.
 
-        A COPY in which bytes arrive now and then waits for its client nearly all the time.
+        `now_us` is this broker's steady clock: no clock that is set counts. A COPY in which bytes
+        arrive now and then waits for its client nearly all the time.
         """
-        seen, self._seen = self._seen, sample
+        seen, self._seen = self._seen, sample if sample.waits else None
         if not sample.waits:
-            self._seen = None
             return 0
-        if sample.copied is None:
-            return sample.now_us - sample.since_us
-        if seen is None or (seen.pid, seen.copied) != (sample.pid, sample.copied):
-            self._copying_since_us = sample.now_us
-        return sample.now_us - self._copying_since_us
+        if seen is None or seen.state != sample.state:
+            self._since_us = now_us
+        return now_us - self._since_us
 
 
 @final
@@ -211,7 +205,7 @@ class Candidate:
         if row["is_hidden"]:
             self.tell(leader_of(row), HIDDEN)
             return
-        lasts_us = self._silence.lasts_us(_sample(row))
+        lasts_us = self._silence.lasts_us(_sample(row), steady_us())
         self.tell("" if lasts_us >= self._silence_us // 2 else leader_of(row), "")
         if lasts_us >= self._silence_us:
             await raw.fetchval("SELECT pg_terminate_backend($1)", row["pid"])
@@ -288,7 +282,6 @@ def leader_of(row: asyncpg.Record) -> str:
 def _sample(row: asyncpg.Record) -> Sample:
     return Sample(
         row["pid"],
-        now_us=row["now_us"],
         since_us=row["since_us"],
         waits=bool(row["waits"]),
         copied=row["copied"],

@@ -35,51 +35,46 @@ def test_sessions_are_named_after_their_member() -> None:
     assert member_name("jms-broker 17 abcd") == ""
 
 
-def sample(now_s: float, since_s: float = 0, *, pid: int = 7, copied: int | None = None) -> Sample:
-    return Sample(
-        pid,
-        now_us=int(now_s * 1_000_000),
-        since_us=int(since_s * 1_000_000),
-        waits=True,
-        copied=copied,
-    )
+def sample(since_s: float = 0, *, pid: int = 7, copied: int | None = None) -> Sample:
+    return Sample(pid, since_us=int(since_s * 1_000_000), waits=True, copied=copied)
 
 
-def working(now_s: float) -> Sample:
-    return Sample(7, now_us=int(now_s * 1_000_000), since_us=0, waits=False, copied=None)
-
+WORKING = Sample(7, since_us=0, waits=False, copied=None)
 
 SAMPLES = [
-    # the samples that a standby has of the leader's session; whether the last one is too old
-    pytest.param([sample(0.9)], False, id="idle for less than the silence"),
-    pytest.param([sample(1.0)], True, id="idle for the silence"),
-    pytest.param([sample(9.0, 8.5)], False, id="it has just asked something"),
-    pytest.param([working(60)], False, id="the server works for it"),
-    pytest.param([sample(60, copied=5)], False, id="in a COPY, seen for the first time"),
-    pytest.param([sample(60, copied=5), sample(60.9, copied=5)], False, id="a COPY stands still"),
-    pytest.param([sample(60, copied=5), sample(61, copied=5)], True, id="... for the silence"),
+    # what a standby sees of the leader's session, and when; whether it is silent at the last time
+    pytest.param([(9, sample())], False, id="seen for the first time"),
+    pytest.param([(9, sample()), (9.9, sample())], False, id="idle for less than the silence"),
+    pytest.param([(9, sample()), (10, sample())], True, id="idle for the silence"),
+    pytest.param([(9, sample(1)), (10, sample(2))], False, id="it has just asked something"),
     pytest.param(
-        [sample(60, copied=5), sample(60.9, copied=6), sample(61.8, copied=6)],
+        [(9, sample(1)), (9.1, sample(3600))], False, id="the server's clock has been set forward"
+    ),
+    pytest.param([(9, sample(3600)), (9.5, sample(1)), (10.5, sample(1))], True, id="... or back"),
+    pytest.param([(9, WORKING), (60, WORKING)], False, id="the server works for it"),
+    pytest.param([(9, sample(copied=5)), (9.9, sample(copied=5))], False, id="a COPY stands still"),
+    pytest.param([(9, sample(copied=5)), (10, sample(copied=5))], True, id="... for the silence"),
+    pytest.param(
+        [(9, sample(copied=5)), (9.9, sample(copied=6)), (10.8, sample(copied=6))],
         False,
         id="a COPY gets on",
     ),
     pytest.param(
-        [sample(60, copied=5), sample(61, copied=5, pid=8)], False, id="a COPY of another session"
+        [(9, sample(copied=5)), (10, sample(copied=5, pid=8))], False, id="of another session"
     ),
     pytest.param(
-        [sample(60, copied=5), working(60.5), sample(61, copied=5)],
-        False,
-        id="the server worked in between",
+        [(9, sample()), (9.5, WORKING), (10, sample())], False, id="the server worked in between"
     ),
 ]
 
 
 @pytest.mark.parametrize(("seen", "expected"), SAMPLES)
 def test_a_session_is_silent_if_its_client_sends_nothing(
-    seen: list[Sample], expected: bool
+    seen: list[tuple[float, Sample]], expected: bool
 ) -> None:
     silence = Silence()
-    verdicts = [silence.lasts_us(each) >= SILENCE_MS * 1000 for each in seen]
+    lasts_us = [silence.lasts_us(each, int(now_s * 1_000_000)) for now_s, each in seen]
+    verdicts = [each >= SILENCE_MS * 1000 for each in lasts_us]
     assert verdicts == [False] * (len(seen) - 1) + [expected]
 
 
@@ -225,6 +220,15 @@ async def test_another_member_waits_for_the_heir_for_two_seconds(
     assert await standby.run(partial(heir.is_another, name="two"))
     await lock_taken(standby)
     assert steady_us() - began_us >= heir.WAIT_US
+
+
+async def test_nobody_waits_for_an_heir_longer_though_the_server_s_clock_is_set_back(
+    leader: Session, standby: Session
+) -> None:
+    await appointed(leader, "another")
+    await leader.raw.execute(f"UPDATE mark SET value = value + {3600 * heir.WAIT_US}")
+    await leader.close()
+    assert not await standby.run(partial(heir.is_another, name="two"))
 
 
 async def test_a_witness_sees_a_statement_that_takes_long(url: str, leader: Session) -> None:
