@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, TypeVar, final
 
 import asyncpg
@@ -199,6 +200,15 @@ class Session:
         self._check_warning()
 
     # -- the end
+
+    @contextmanager
+    def dropped_after(self, seconds: float) -> Iterator[None]:
+        """Drop the session if what the block awaits takes longer; nothing of it is cancelled."""
+        limit = asyncio.get_running_loop().call_later(seconds, self.drop)
+        try:
+            yield
+        finally:
+            limit.cancel()
 
     def drop(self) -> None:
         """Close the connection at once, even during a statement, without asking the server."""

@@ -58,6 +58,9 @@ SLOW_S: Final = 1.0
 CLOSE_S: Final = 1.0
 """Maximum seconds for which a close waits for the work under way."""
 
+LEAVE_S: Final = 2.0
+"""Maximum seconds for which a close then waits for its own commit."""
+
 PLENTY: Final = 2**62
 """Free bytes that are assumed on the disk of the database, which this machine cannot ask for."""
 
@@ -264,7 +267,9 @@ class PostgresStore(SqlStore):
         self._witness.drop()
         try:
             if is_loaded and self._failure is None and session.is_open:
-                await session.in_transaction(self._leave)
+                # it may wait for a standby server of the database that is gone
+                with session.dropped_after(LEAVE_S):
+                    await session.in_transaction(self._leave)
             await session.close()
         except postgres.FAILURES as error:
             raise self._fail(error) from None
@@ -325,13 +330,9 @@ class PostgresStore(SqlStore):
 
     async def _write(self, session: Session, changes: Changes) -> None:
         """Write a batch. Drop the session if it does not answer in time; never cancel the write."""
-        loop = asyncio.get_running_loop()
-        limit = loop.call_later(self._grace_s, session.drop)
         sent_us = steady_us()
-        try:
+        with session.dropped_after(self._grace_s):
             await session.write(changes, self._number)
-        finally:
-            limit.cancel()
         self._proof.add(session, sent_us)
 
     # -- a session that is lost

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import asyncpg
 import pytest
 
+from storage.api import StoreError
 from storage.sql.postgresql.commit_watch import GOES_ON, WAITS
 from storage.sql.postgresql.store import PostgresStore
 from tests.support.postgres import Server
@@ -32,6 +34,20 @@ async def without_standby_server(server: Server) -> AsyncIterator[None]:
         await server.sql("SELECT pg_reload_conf()")
 
 
+async def until_commits_wait(server: Server) -> None:
+    """Wait until a commit waits for a standby server: processes read settings at their time."""
+    while True:
+        session = await asyncpg.connect(server.url("postgres"))
+        try:
+            async with asyncio.timeout(1):
+                await session.execute("CREATE TEMPORARY TABLE IF NOT EXISTS probe ()")
+                await session.execute("SELECT pg_current_xact_id()")
+        except TimeoutError:
+            return
+        finally:
+            session.terminate()
+
+
 async def test_a_commit_of_which_the_standby_is_not_known_is_in_doubt(
     server: Server, database: str
 ) -> None:
@@ -49,6 +65,18 @@ async def test_a_commit_of_which_the_standby_is_not_known_is_in_doubt(
     await committing
     assert await held(server, database) == [1, 2]
     await store.close()
+
+
+async def test_a_stop_waits_for_no_standby_server(server: Server, database: str) -> None:
+    """Nothing is left to write: the next start only does not know that this was no crash."""
+    store = await opened(server.url(database))
+    await store.commit(batch_of(1))
+    async with without_standby_server(server):
+        await until_commits_wait(server)
+        async with asyncio.timeout(20):
+            with pytest.raises(StoreError):
+                await store.close()
+    assert await held(server, database) == [1]
 
 
 @pytest.mark.parametrize("at_start", [False, True], ids=["a commit", "a start"])

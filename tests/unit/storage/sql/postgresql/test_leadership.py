@@ -286,7 +286,7 @@ async def test_a_witness_answers_two_questions_at_once(url: str, leader: Session
     while not await witness.sees(leader):
         assert not sleeping.done()
     asked = (witness.sees(leader), witness.waits_for_standby(leader), witness.sees(leader))
-    assert await asyncio.gather(*asked) == [True, False, True]
+    assert list(await asyncio.gather(*asked)) == [True, False, True]
     await sleeping
     witness.drop()
 
