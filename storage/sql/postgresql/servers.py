@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from urllib.parse import unquote
 
@@ -25,6 +25,9 @@ from storage.sql.postgresql.postgres import (
 
 OTHERS_S: Final = 0.5
 """Seconds that the other servers get to answer once one has said that it takes changes."""
+
+AGAIN_S: Final = 0.2
+"""Seconds until a standby is asked again."""
 
 DEFAULT_PORT: Final = 5432
 
@@ -66,18 +69,40 @@ async def writable(url: str, tell: Callable[[str], None]) -> Place | None:
     places = places_of(url)
     if len(places) == 1:
         return None
-    asking = {asyncio.create_task(_timeline_of(url, place)): place for place in places}
+    return chosen(await _answers(url, places), tell)
+
+
+async def _answers(url: str, places: Sequence[Place]) -> dict[Place, int | str]:
+    """Return what the servers at `places` have answered, as `chosen` takes it.
+
+    Wait until each has, or a while after one has said that it takes changes. Until then a standby
+    is asked again: it may be promoted, while a server without power takes long not to answer.
+    """
+    loop = asyncio.get_running_loop()
+    ends_s = loop.time() + CONNECT_TIMEOUT_S
+    answers: dict[Place, int | str] = {}
+    asking = {place: asyncio.create_task(_timeline_of(url, place)) for place in places}
     try:
-        await _answered(asking)
+        while len(answers) < len(places) and (left_s := ends_s - loop.time()) > 0:
+            done, _ = await asyncio.wait(
+                asking.values(), timeout=left_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            for place in [place for place, task in asking.items() if task in done]:
+                said = answers[place] = _answer(asking.pop(place))
+                if said == 0:
+                    asking[place] = asyncio.create_task(_timeline_of(url, place, AGAIN_S))
+                elif isinstance(said, int):
+                    ends_s = min(ends_s, loop.time() + OTHERS_S)
     finally:
-        for task in asking:
+        for task in asking.values():
             task.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
-    return chosen({asking[task]: _answer(task) for task in asking}, tell)
+        await asyncio.gather(*asking.values(), return_exceptions=True)
+    return {place: answers.get(place, "it does not answer") for place in places}
 
 
-async def _timeline_of(url: str, place: Place) -> int:
+async def _timeline_of(url: str, place: Place, pause_s: float = 0.0) -> int:
     """Return the timeline of a server, 0 if it is a standby."""
+    await asyncio.sleep(pause_s)
     session = await connect(url, f"{APPLICATION} asks", place=place)
     try:
         return int((await session.fetchval(TIMELINE))[:8] or "0", 16)
@@ -85,24 +110,8 @@ async def _timeline_of(url: str, place: Place) -> int:
         session.terminate()
 
 
-async def _answered(asking: dict[asyncio.Task[int], Place]) -> None:
-    """Wait until all servers have answered, or a while after one has said that it takes changes."""
-    waiting = set(asking)
-    limit_s = CONNECT_TIMEOUT_S
-    while waiting:
-        done, waiting = await asyncio.wait(
-            waiting, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
-        )
-        if not done:
-            return
-        if any(isinstance(found := _answer(task), int) and found for task in done):
-            limit_s = OTHERS_S
-
-
 def _answer(task: asyncio.Task[int]) -> int | str:
     """Return the timeline that a server has told, 0 of a standby; or why there is none."""
-    if task.cancelled():
-        return "it does not answer"
     error = task.exception()
     return task.result() if error is None else str(cause_of(error)) or type(error).__name__
 

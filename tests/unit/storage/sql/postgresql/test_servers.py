@@ -14,6 +14,9 @@ from storage.sql.postgresql.servers import chosen, places_of, writable
 from tests.support import postgres
 from tests.support.ports import free_port
 from tests.support.postgres import Server
+from tests.support.postgres_replica import Replica
+
+ASKS = "SELECT FROM pg_stat_activity WHERE application_name = 'jms-broker asks'"
 
 URLS = [
     pytest.param(
@@ -121,6 +124,24 @@ async def test_servers_that_do_not_answer_are_not_waited_for_long(
     began_s = asyncio.get_running_loop().time()
     assert await writable(server.url(server.database(), host=hosts), untold) == place
     assert asyncio.get_running_loop().time() - began_s < 3, "half a second on an idle machine"
+
+
+async def test_a_promotion_is_seen_though_the_old_primary_never_answers(mute: int) -> None:
+    """Its machine is without power: a connection to it takes long to fail."""
+    primary = postgres.server("replicated")
+    primary.see_to_it_that_it_runs()
+    database = primary.database()
+    replica = Replica(primary)
+    try:
+        socket = quote(str(replica.folder), safe="")
+        url = replica.url(database, host=f"127.0.0.1:{mute},{socket}")
+        asking = asyncio.create_task(writable(url, untold))
+        while not asking.done() and not await replica.sql(ASKS):
+            pass
+        await asyncio.to_thread(replica.promote)
+        assert await asking == (str(replica.folder), 5432)
+    finally:
+        replica.remove()
 
 
 async def test_a_url_of_one_server_is_not_asked(mute: int) -> None:
