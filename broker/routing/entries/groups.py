@@ -42,6 +42,14 @@ def goes_before(one: QueueEntry, other: QueueEntry) -> bool:
     return one.position < other.position
 
 
+def note_first(first: list[int], entry: QueueEntry) -> None:
+    """Note the position of `entry` in `first` if no lower one of its priority is noted there."""
+    priority = entry.message.priority
+    position = int(entry.position)
+    if first[priority] < 0 or position < first[priority]:
+        first[priority] = position
+
+
 @mypyc_attr(acyclic=True)
 @final
 class Group:
@@ -50,7 +58,8 @@ class Group:
     `owner` is the number of its consumer, `held` counts its messages that consumers
     hold, `waiting` the others. `moves`: its owner gets no more of them. `returned` are
     its returned messages, in order. `passed` is, for each priority, the first position
-    at which a consumer skipped the group; -1 for none.
+    at which a consumer skipped the group; -1 for none. `behind` is the same of those that a
+    consumer skipped which may have them, but only after a returned one.
     """
 
     def __init__(self, name: str) -> None:
@@ -61,6 +70,7 @@ class Group:
         self.waiting: i64 = 0
         self.returned: list[QueueEntry] | None = None
         self.passed: list[int] | None = None
+        self.behind: list[int] | None = None
 
     def may_go_to(self, consumer: i64) -> bool:
         """Return whether the consumer of that number may have the group's next message."""
@@ -77,10 +87,15 @@ class Group:
         """Note that a consumer may have skipped `entry`; it looks again once the group is free."""
         if self.passed is None:
             self.passed = [-1] * 10
-        priority = entry.message.priority
-        position = int(entry.position)
-        if self.passed[priority] < 0 or position < self.passed[priority]:
-            self.passed[priority] = position
+        note_first(self.passed, entry)
+
+    def skip(self, entry: QueueEntry, consumer: i64) -> None:
+        """Note that the consumer of that number has skipped `entry`, which may not go to it now."""
+        self.pass_over(entry)
+        if self.may_go_to(consumer):
+            if self.behind is None:
+                self.behind = [-1] * 10
+            note_first(self.behind, entry)
 
     def put_back(self, entry: QueueEntry) -> None:
         """Add `entry` to the returned messages: no later one is delivered before it."""
@@ -132,8 +147,8 @@ class Groups:
         """Note that the consumer of that number, which may have it, has acquired `entry`."""
         group.waiting -= 1
         group.held += 1
-        if group.returned is not None:
-            group.forget_returned(entry)
+        if group.returned is not None and group.forget_returned(entry):
+            self._let_look(group, consumer)
         if group.owner != consumer:
             group.owner = consumer
             self._owned.setdefault(int(consumer), {})[group.name] = group
@@ -198,6 +213,7 @@ class Groups:
     def _rest(self, group: Group) -> None:
         """Remember the owner of `group`, which has no messages, unless too many are remembered."""
         group.passed = None
+        group.behind = None
         if group.owner == NOBODY:
             del self._groups[group.name]
             return
@@ -217,8 +233,20 @@ class Groups:
         if group.passed is not None:
             self._scan_positions.rewind(group.passed)
             group.passed = None
+            group.behind = None
         if self._queue is not None:
             self._queue.wake()
+
+    def _let_look(self, group: Group, consumer: i64) -> None:
+        """Let the consumer of that number look at what it skipped behind a returned message.
+
+        It has taken that message. The next returned one is the only one that it may have now.
+        """
+        if group.returned is not None:
+            self._scan_positions.look_again_for(consumer, group.returned[0])
+        elif group.behind is not None:
+            self._scan_positions.rewind_for(consumer, group.behind)
+            group.behind = None
 
     def left(self, consumer: i64) -> None:
         """Free the groups of the consumer of that number, which has left, once nothing is held."""

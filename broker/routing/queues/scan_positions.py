@@ -45,7 +45,7 @@ class ScanPositions:
             for entry in found:
                 group = entry.group
                 if group is not None and not group.may_go(entry, consumer.number):
-                    group.pass_over(entry)
+                    group.skip(entry, consumer.number)
                 elif entry.may_go_to(consumer.number, now_ms):
                     passed[priority] = int(entry.position) - 1
                     return entry
@@ -68,19 +68,28 @@ class ScanPositions:
             elif entry.may_go_to(consumer.number, now_ms):
                 passed[priority] = int(entry.position) - 1
 
+    def look_again_for(self, number: i64, entry: QueueEntry) -> None:
+        """Let the consumer of that number look again at the returned `entry`, wherever it is."""
+        for consumer in self._consumers:
+            passed = consumer.passed
+            if consumer.number != number or passed is None:
+                continue
+            priority = entry.message.priority
+            if consumer.rescan is not None:
+                consumer.rescan.add(entry, passed)
+            else:
+                passed[priority] = min(passed[priority], int(entry.position) - 1)
+
     def rewind(self, first: list[int]) -> None:
         """Let all consumers look again from `first` on: a position by priority, -1 for none."""
         for consumer in self._consumers:
-            passed, rescan = consumer.passed, consumer.rescan
-            if passed is None:
-                continue
-            for priority in range(10):
-                if first[priority] < 0:
-                    continue
-                if rescan is not None:
-                    rescan.go_back(passed, priority, first[priority])
-                else:
-                    passed[priority] = min(passed[priority], first[priority] - 1)
+            go_back(consumer, first)
+
+    def rewind_for(self, number: i64, first: list[int]) -> None:
+        """Like `rewind`, for the consumer of that number alone."""
+        for consumer in self._consumers:
+            if consumer.number == number:
+                go_back(consumer, first)
 
     def start_anew(self) -> None:
         """Let all consumers look again from the queue's start.
@@ -95,3 +104,17 @@ class ScanPositions:
                 self.any = True
             else:
                 consumer.passed = None
+
+
+def go_back(consumer: Consumer, first: list[int]) -> None:
+    """Let `consumer` look again from `first` on: a position by priority, -1 for none."""
+    passed, rescan = consumer.passed, consumer.rescan
+    if passed is None:
+        return
+    for priority in range(10):
+        if first[priority] < 0:
+            continue
+        if rescan is not None:
+            rescan.go_back(passed, priority, first[priority])
+        else:
+            passed[priority] = min(passed[priority], first[priority] - 1)

@@ -174,7 +174,7 @@ class Selection:
             return False
         group = entry.group
         if group is not None and not group.may_go(entry, consumer.number):
-            group.pass_over(entry)
+            group.skip(entry, consumer.number)
             return False
         return True
 

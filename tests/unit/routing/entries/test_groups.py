@@ -281,6 +281,25 @@ def test_a_group_waits_with_a_message_that_waits_after_a_failure(leaves: bool) -
     assert takes.taken[-3:] == [b"a1", b"a2", b"a3"]
 
 
+@pytest.mark.parametrize("failed", [1, 2])
+def test_messages_of_all_priorities_follow_the_failed_ones_of_their_group(failed: int) -> None:
+    """Their consumer has skipped them while the failed ones were paused."""
+    routing = Routing(policy=AddressPolicy(redelivery_delay_ms=500))
+    queue = routing.queue()
+    one = routing.consumer(queue, 3)
+    for priority in (9, 4, 0):
+        message = new_message(b"a%d" % priority, group="a", priority=priority)
+        queue.put(message, routing.batch)
+    routing.pump()
+    for _ in range(failed):
+        one.dispose(Disposal.FAIL, routing.batch)
+    while one.entries:
+        one.dispose(Disposal.RELEASE, routing.batch)
+    routing.give(queue, one, 9)
+    routing.advance(500)
+    assert one.taken == [b"a9", b"a4", b"a0"] * 2
+
+
 def test_a_scheduled_message_joins_its_group_when_it_falls_due() -> None:
     routing = Routing()
     queue = routing.queue()

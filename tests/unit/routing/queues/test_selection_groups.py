@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from broker.message import AT_ONCE, NEVER, Message, optional_fields_of
+from broker.routing.addresses.policy import AddressPolicy
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.queue import Queue
 from tests.support.parties import RecordingConsumer
@@ -73,3 +74,22 @@ def test_a_message_that_its_group_s_owner_does_not_select_waits_for_the_group(
     end(routing, queue, owner)
     routing.pump()
     assert numbers(other) == [4, 2]
+
+
+@pytest.mark.parametrize("failed", [1, 2])
+def test_released_messages_follow_the_failed_ones_of_their_group(failed: int) -> None:
+    """A JMS client that rolls back releases what it has prefetched behind the failed messages."""
+    policy = AddressPolicy(redelivery_delay_ms=500, redelivery_backoff=2.0)
+    routing = Routing(policy=policy)
+    queue = routing.queue()
+    red = selective(routing, queue, RED, 3)
+    put(routing, queue, grouped("red", 1), grouped("red", 2), grouped("red", 3))
+    for _ in range(failed):
+        red.dispose(Disposal.FAIL, routing.batch)
+    while red.entries:
+        red.dispose(Disposal.RELEASE, routing.batch)
+    put(routing, queue, grouped("red", 4))
+    routing.give(queue, red, 9)
+    assert numbers(red) == [1, 2, 3], "the group waits"
+    routing.advance(500)
+    assert numbers(red) == [1, 2, 3, 1, 2, 3, 4]
