@@ -166,7 +166,7 @@ class Broker:
         The broker keeps its last 10,000 settlements, of messages of at most 64 MiB in all.
         """
         record = self._record
-        return self._call(lambda _: record.of(address))
+        return self._call(lambda app: record.of(app.container.router.parse(address)))
 
     def wait_until(self, condition: Callable[[], T], *, within_s: float = PATIENCE_S) -> T:
         """Return the result of `condition` once it is true; TimeoutError after `within_s` seconds.

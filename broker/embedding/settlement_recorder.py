@@ -8,10 +8,12 @@ from typing import Final, final
 
 from broker.embedding.message import MessageView, view
 from broker.message import Message
+from broker.routing.addresses.address import Address
 from broker.routing.entries.dead_letter import Cause
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.participants import QueueObserver
 from broker.routing.entries.redelivery import Disposal
+from broker.routing.queues.node import QUEUE, TOPIC
 from storage.batch import Batch
 
 SETTLEMENTS_MAX: Final = 10_000
@@ -51,6 +53,7 @@ class Line:
 
     def __init__(self, entry: QueueEntry, disposal: Disposal) -> None:
         self.address: Final = entry.queue.address
+        self.kind: Final = TOPIC if entry.queue.is_subscription else QUEUE
         self.message: Final[Message] = entry.message
         self.delivery_count: Final = int(entry.delivery_count)
         self.disposal: Final = disposal
@@ -79,10 +82,11 @@ class SettlementRecorder(QueueObserver):
         while len(self._lines) > self._lines_max or self._bytes > self._bytes_max:
             self._bytes -= self._lines.popleft().message.size
 
-    def of(self, address: str) -> list[Settlement]:
+    def of(self, address: Address) -> list[Settlement]:
         """Return the settlements of messages from `address`, the oldest first."""
+        text, kinds = address.text, [address.kind] if address.kind else [QUEUE, TOPIC]
         return [
             Settlement(view(line.message, line.delivery_count), OUTCOMES[line.disposal])
             for line in self._lines
-            if line.address == address
+            if line.address == text and line.kind in kinds
         ]

@@ -2,14 +2,17 @@
 
 import asyncio
 import threading
+from functools import partial
 
 import pytest
 
 import broker
+from broker.amqp.descriptors import TRANSFER
 from broker.amqp.outcomes import ACCEPTED, RELEASED, Modified, Rejected
 from broker.embedding import Broker
 from broker.settings import SettingsError
 from tests.support.embedded import consume, port_of, put, settle, waiting
+from tests.support.frames import flow
 from tests.support.socket_client import SocketClient
 
 
@@ -91,6 +94,29 @@ async def test_how_deliveries_ended() -> None:
         assert waiting(running, "orders") == [b"c", b"d"]
         assert waiting(running, "DLQ") == [b"a"]
         assert running.settled("others") == []
+
+
+SPELLINGS = [
+    pytest.param("news", [b"a", b"b"], id="no kind"),
+    pytest.param("queue://news", [b"a"], id="the queue"),
+    pytest.param("topic://news", [b"b"], id="the topic"),
+]
+
+
+@pytest.mark.parametrize(("address", "bodies"), SPELLINGS)
+async def test_settlements_of_a_queue_and_a_topic_by_prefix(
+    address: str, bodies: list[bytes]
+) -> None:
+    async with Broker() as running:
+        for kind, body in (("queue", b"a"), ("topic", b"b")):
+            async with SocketClient(port_of(running)) as client:
+                await consume(client, f"{kind}://news", count=0)
+                put(running, "news", body, kind=kind)
+                client.send(flow(handle=0, delivery_count=0, credit=1))
+                assert await client.next() == TRANSFER
+                settle(client, 0, ACCEPTED)
+                await running.until(partial(running.settled, f"{kind}://news"))
+        assert [end.message.body for end in running.settled(address)] == bodies
 
 
 def test_settings_as_in_the_configuration() -> None:

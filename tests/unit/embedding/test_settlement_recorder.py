@@ -3,6 +3,7 @@
 import pytest
 
 from broker.embedding.settlement_recorder import OUTCOMES, SettlementRecorder
+from broker.routing.addresses.address import Address
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.queue import Queue
@@ -23,7 +24,7 @@ def entry(queue: Queue, text: str, position: int = 0) -> QueueEntry:
 def test_every_disposal_has_the_name_of_an_outcome(disposal: Disposal) -> None:
     record = SettlementRecorder()
     record.settled(entry(Routing().queue(), "a"), disposal, Batch())
-    (line,) = record.of("q")
+    (line,) = record.of(Address("q"))
     assert line.outcome == OUTCOMES[disposal]
     assert line.outcome in {"accepted", "released", "modified", "rejected"}
 
@@ -35,12 +36,12 @@ def test_a_line_keeps_the_message_as_it_was_delivered() -> None:
     record.settled(held, Disposal.FAIL, Batch())
     held.delivery_count = 3
     held.message = new_message(body("b"))
-    (line,) = record.of("q")
+    (line,) = record.of(Address("q"))
     assert (line.message.body, line.message.delivery_count) == (b"a", 2)
 
 
 def texts(record: SettlementRecorder, address: str = "q") -> list[object]:
-    return [line.message.body for line in record.of(address)]
+    return [line.message.body for line in record.of(Address(address))]
 
 
 def test_addresses_are_told_apart() -> None:
