@@ -239,6 +239,9 @@ class IncomingLink(Link):
                 self._forget_partial()
                 self._resume(partial)
             return
+        if partial.size > self._max_message_size:
+            # before its bytes are held: their limit would close the connection, not the link
+            raise self._too_large()
         if partial.intake is not None:
             partial.intake.take(data, at, end)
         else:
@@ -247,8 +250,6 @@ class IncomingLink(Link):
             connection.hold_partial(end - at)
             if partial.held > STREAMED_FROM and not partial.stays_in_memory:
                 self._stream(partial)
-        if partial.size > self._max_message_size:
-            raise self._too_large()
         if not transfer.more:
             self._complete(partial)
 
