@@ -20,6 +20,7 @@ from broker.amqp.sasl_frames import (
 )
 
 from .addresses import CaseAddresses
+from .announced import check_frames
 from .frames import (
     Body,
     Empty,
@@ -69,6 +70,7 @@ class Conversation(CaseAddresses):
         super().__init__(options, address, unique=unique)
         self.sessions: Final[dict[int, Session]] = {}
         self.remote_open: Open | None = None
+        self.goes_beyond_limits = False
         self._transport: Final = transport
         self._lines: Final = lines
         self._name: Final = name
@@ -111,7 +113,9 @@ class Conversation(CaseAddresses):
     # -- out
 
     def send_bytes(self, data: bytes) -> None:
-        """Send `data` as it is."""
+        """Send `data` as it is; NotApplicable if the broker has announced that it takes less."""
+        if not self.goes_beyond_limits:
+            check_frames(data, self.remote_open)
         self._note("→", data)
         self._transport.write(data)
 

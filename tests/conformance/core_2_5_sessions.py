@@ -259,6 +259,7 @@ async def handle_above_handle_max_closes(peer: Conversation) -> None:
     highest = int(session.remote_begin.handle_max)
     if highest == 0xFFFF_FFFF:
         raise NotApplicable("the broker allows every handle there is", Kind.DID_NOT_HAPPEN)
+    peer.goes_beyond_limits = True
     session.new_sender(handle=highest + 1)
     await peer.expect_closed("amqp:connection:framing-error")
 

@@ -371,6 +371,7 @@ async def message_above_the_maximum_is_refused(peer: Conversation) -> None:
         )
     await sender.credit()
     step = min(int(peer.remote_open.max_frame_size), 65_536) - 100
+    peer.goes_beyond_limits = True
     sender.transfer(message(b"x" * (step - 100))[:step], more=True)
     for _ in range(most // step + 1):
         sender.go_on(b"x" * step, more=True)

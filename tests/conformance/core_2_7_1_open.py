@@ -226,6 +226,7 @@ async def channel_beyond_the_limit_is_refused(peer: Conversation) -> None:
     if opened.channel_max == 0xFFFF:
         raise NotApplicable("the broker sets no limit to channels", Kind.DID_NOT_HAPPEN)
     begin = Begin(next_outgoing_id=0, incoming_window=1, outgoing_window=1)
+    peer.goes_beyond_limits = True
     peer.send(begin, channel=int(opened.channel_max) + 1)
     await peer.expect_closed(FRAMING_ERROR)
 
@@ -235,6 +236,7 @@ async def empty_frame_beyond_the_limit_is_refused(peer: Conversation) -> None:
     opened = await peer.open()
     if opened.channel_max == 0xFFFF:
         raise NotApplicable("the broker sets no limit to channels", Kind.DID_NOT_HAPPEN)
+    peer.goes_beyond_limits = True
     peer.send_bytes(raw_frame(b"", int(opened.channel_max) + 1))
     await peer.expect_closed(FRAMING_ERROR)
 

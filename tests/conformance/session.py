@@ -18,6 +18,7 @@ from broker.amqp.performatives import (
 )
 from broker.amqp.terminus import Source, Target
 
+from .announced import check_handle, check_message, credit_too_small
 from .frames import Body, Disposition, Transfer
 from .verdict import Failed
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from .conversation import Conversation
 
 WINDOW: Final = 1000
+
+LINK_FRAMES: Final = (Attach, Detach, Flow, Transfer)
+"""Frames with a handle; that of a session's flow is -1."""
 
 
 class Session:
@@ -71,6 +75,9 @@ class Session:
 
     def send(self, *bodies: Body) -> None:
         """Send a frame for each of `bodies` on this channel."""
+        for body in bodies:
+            if isinstance(body, LINK_FRAMES) and not self.peer.goes_beyond_limits:
+                check_handle(int(body.handle), self.remote_begin)
         self.peer.send(*bodies, channel=self.channel)
 
     def flow(self, **fields: object) -> None:
@@ -85,6 +92,9 @@ class Session:
 
     def transfer(self, transfer: Transfer) -> None:
         """Send a transfer frame and count it."""
+        link = self.links.get(int(transfer.handle))
+        if isinstance(link, Sender) and not self.peer.goes_beyond_limits:
+            link.check_size(transfer)
         self.send(transfer)
         self.next_outgoing_id = serial.add(self.next_outgoing_id, 1)
 
@@ -213,6 +223,7 @@ class Sender(Link):
         }
         self.delivery_count = 0
         self.link_credit = 0
+        self._sent = 0
         super().__init__(session, usual | fields)
         self.delivery_count = int(self.attach.initial_delivery_count)
 
@@ -226,10 +237,24 @@ class Sender(Link):
             )
 
     async def credit(self, least: int = 1) -> int:
-        """Wait until the link has `least` credit; return the credit."""
+        """Wait until the link has `least` credit; return the credit.
+
+        NotApplicable if the broker grants less, and no more in time: that is its choice.
+        """
         while self.link_credit < least:
-            await self.session.peer.expect(Flow)
+            try:
+                await self.session.peer.expect(Flow)
+            except Failed as failed:
+                if failed.is_silence and self.link_credit > 0:
+                    raise credit_too_small(self.link_credit, least) from None
+                raise
         return self.link_credit
+
+    def check_size(self, transfer: Transfer) -> None:
+        """Count the payload of a delivery; NotApplicable if it is more than the broker takes."""
+        begun = 0 if transfer.delivery_id is not None else self._sent
+        self._sent = begun + len(transfer.payload)
+        check_message(self._sent, self.remote_attach)
 
     def transfer(self, payload: bytes = b"", **fields: object) -> int:
         """Send a transfer frame that begins a delivery, without waiting; return its delivery-id."""
