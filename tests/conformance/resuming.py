@@ -10,7 +10,7 @@ from broker.amqp.decode import take_value
 from broker.amqp.encode import put_binary, put_compound, put_null
 from broker.amqp.outcomes import Accepted, State
 from broker.amqp.performatives import RCV_SECOND, Attach
-from broker.amqp.terminus import CONNECTION_CLOSE, Source, Target
+from broker.amqp.terminus import CONNECTION_CLOSE, LINK_DETACH, Source, Target
 from broker.amqp.types import Map
 
 from .conversation import Conversation
@@ -61,10 +61,16 @@ async def detached(link: Receiver | Sender) -> None:
 async def holding(
     peer: Conversation, count: int, *, source: Source | None = None
 ) -> tuple[Receiver, list[Transfer]]:
-    """Return a link that is detached, and the deliveries that it has left unsettled."""
+    """Return a link that is detached, and the deliveries that it has left unsettled.
+
+    NotApplicable if the broker's attach tells that its source does not outlive a detach.
+    """
     session = await connected_session(peer)
     await put(session, *[b"%d" % number for number in range(count)])
     receiver = await session.attach_receiver(source=source or source_of(peer))
+    granted = None if receiver.remote_attach is None else receiver.remote_attach.source
+    if granted is not None and granted.expiry_policy == LINK_DETACH and granted.timeout <= 0:
+        raise NotApplicable("the broker says that its source ends with the link", Kind.NOT_OFFERED)
     deliveries = await received(receiver, count)
     await detached(receiver)
     return receiver, deliveries

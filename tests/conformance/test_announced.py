@@ -57,6 +57,11 @@ NEEDS: Final = [
     ),
 ]
 
+KEEPING: Final = [
+    "unsettled_deliveries_wait_for_their_link",
+    "outcome_behind_a_detach_counts",
+]
+
 BEYOND: Final = [
     "channel_beyond_the_limit_is_refused",
     "empty_frame_beyond_the_limit_is_refused",
@@ -66,22 +71,28 @@ BEYOND: Final = [
 ]
 
 
-async def verdict_on_small(name: str) -> tuple[Verdict, Kind | None, str]:
-    """Judge the case `name` on a broker with small limits."""
+async def verdict_on(settings: dict[str, Any], name: str) -> tuple[Verdict, Kind | None, str]:
+    """Judge the case `name` on a broker with `settings`."""
     (case,) = (each for each in all_cases() if each.name == name)
-    async with Broker(**SMALL) as running:
+    async with Broker(**settings) as running:
         result = await judge(case, Options("127.0.0.1", port_of(running), timeout_s=0.5))
     return result.verdict, result.kind, result.reason or f"{result.expected}: {result.got}"
 
 
 @pytest.mark.parametrize(("name", "reason"), NEEDS)
 async def test_what_a_broker_does_not_offer_does_not_fail_it(name: str, reason: str) -> None:
-    verdict, kind, told = await verdict_on_small(name)
+    verdict, kind, told = await verdict_on(SMALL, name)
     assert (verdict, kind) == (Verdict.NOT_APPLICABLE, Kind.DID_NOT_HAPPEN), told
     assert told.startswith(reason)
 
 
 @pytest.mark.parametrize("name", BEYOND)
 async def test_a_case_may_go_beyond_a_limit_on_purpose(name: str) -> None:
-    verdict, _, told = await verdict_on_small(name)
+    verdict, _, told = await verdict_on(SMALL, name)
     assert verdict is Verdict.PASSED, told
+
+
+@pytest.mark.parametrize("name", KEEPING)
+async def test_a_broker_that_tells_that_it_keeps_nothing_does_not_fail(name: str) -> None:
+    verdict, kind, told = await verdict_on({"resume_max_s": 0}, name)
+    assert (verdict, kind) == (Verdict.NOT_APPLICABLE, Kind.NOT_OFFERED), told
