@@ -7,6 +7,7 @@ is first on `sys.path`. This module has a unique name, so that its check always 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,9 @@ from typing import Final
 PACKAGES: Final = ("broker", "storage")
 HOME: Final = Path(__file__).resolve().parent
 """The folder of this file and of the packages."""
+
+STDERR: Final = 2
+"""The highest number of a standard stream."""
 
 
 class ShadowedError(ImportError):
@@ -45,8 +49,27 @@ def _place(name: str) -> Path | None:
     return None if found is None or found.origin is None else Path(found.origin)
 
 
+def fill_standard_streams() -> None:
+    """Open the null device in place of each of stdin, stdout and stderr that is closed.
+
+    A file or socket would get its number: what is written to a standard stream would go there, and
+    libuv ends the process when it closes such a socket. sys.stdout stays None, so that a command
+    with closed output is told from one whose output is not wanted.
+    """
+    number = os.open(os.devnull, os.O_RDWR)
+    while number <= STDERR:
+        os.set_inheritable(number, True)  # to child processes, as standard streams are
+        number = os.open(os.devnull, os.O_RDWR)
+    os.close(number)
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+
+
 def main() -> None:
     """Run the command `jms-broker`; if a module hides its packages, report that and exit with 1."""
+    fill_standard_streams()
     try:
         check_names()
     except ShadowedError as error:

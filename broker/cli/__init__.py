@@ -4,6 +4,7 @@
 command line in memory. typer handles everything else, including wrong options and --help.
 """
 
+import os
 import sys
 
 from broker.cli.serve import plain_options, run
@@ -14,6 +15,8 @@ def main() -> None:
     command, *arguments = sys.argv[1:] or [""]
     options = plain_options(arguments) if command == "serve" else None
     if options is not None:
+        if sys.stdout is None:  # a supervisor has closed it: nobody reads the ready line
+            sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
         run(options)
         return
     from broker.cli.application import application

@@ -80,12 +80,15 @@ def errors_told() -> Iterator[None]:
 
 @contextmanager
 def output_errors_told() -> Iterator[None]:
-    """End the process with one line if standard output cannot be written.
+    """End the process with one line if standard output is closed, or cannot be written.
 
     Silently if its reader has closed it; messages that were not printed return to the broker.
     For the whole run of a command: other errors of files and sockets are told by what meets them.
     What was buffered is written at the end of the block, where an error can still be told.
     """
+    if sys.stdout is None:  # the process was started without: nothing is done before this is told
+        sys.stderr.write("jms-broker: standard output is closed\n")
+        sys.exit(EXIT_FAILURE)
     try:
         try:
             yield

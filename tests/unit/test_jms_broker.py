@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -164,3 +165,48 @@ def test_a_package_that_is_missing_is_told(tmp_path: Path) -> None:
     assert done.stderr == (
         f"jms-broker: the package 'broker' of jms-broker is missing in {tmp_path}\n"
     )
+
+
+# -- without standard streams, as some supervisors start a process
+
+CLOSED = ["<&-", ">&-", "<&- >&-"]
+MAIN = (sys.executable, "-m", "jms_broker")
+
+
+def with_closed(streams: str, *command: str) -> subprocess.Popen[str]:
+    """Start `command` with `streams` closed; its standard error is a pipe."""
+    return subprocess.Popen(
+        ["/bin/sh", "-c", f'exec "$@" {streams}', "sh", *command],
+        cwd=HOME,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("streams", CLOSED)
+def test_a_broker_without_standard_streams_outlives_its_clients(streams: str) -> None:
+    with with_closed(streams, *MAIN, "serve", "--port", "0", "--store", "memory") as process:
+        assert process.stderr is not None
+        ready = next(line for line in process.stderr if "amqp://127.0.0.1:" in line)
+        port = int(ready.rpartition("127.0.0.1:")[2].split()[0])
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", port), SECONDS) as client:
+                client.sendall(b"not AMQP")
+                while client.recv(1024):
+                    pass
+        process.terminate()
+        assert process.wait(SECONDS) == 0, process.stderr.read()
+
+
+def test_a_command_without_standard_output_tells_that_and_does_nothing() -> None:
+    with with_closed(">&-", *MAIN, "receive", "orders", "--url", "amqp://127.0.0.1:1") as process:
+        _, told = process.communicate(timeout=SECONDS)
+    assert (process.returncode, told) == (1, "jms-broker: standard output is closed\n")
+
+
+def test_a_command_without_standard_input_reads_nothing() -> None:
+    with with_closed("<&-", *MAIN, "send", "orders", "--url", "amqp://127.0.0.1:1") as process:
+        _, told = process.communicate(timeout=SECONDS)
+    assert (process.returncode, "Connection refused" in told) == (5, True), told
