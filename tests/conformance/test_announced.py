@@ -6,10 +6,9 @@ from typing import Any, Final
 
 import pytest
 
-from broker.embedding import Broker
 from tests.conformance.harness import all_cases, judge
 from tests.conformance.verdict import Kind, Options, Verdict
-from tests.support.embedded import port_of
+from tests.support.embedded import serving
 
 SMALL: Final[dict[str, Any]] = {
     "channel_max": 0,
@@ -74,8 +73,8 @@ BEYOND: Final = [
 async def verdict_on(settings: dict[str, Any], name: str) -> tuple[Verdict, Kind | None, str]:
     """Judge the case `name` on a broker with `settings`."""
     (case,) = (each for each in all_cases() if each.name == name)
-    async with Broker(**settings) as running:
-        result = await judge(case, Options("127.0.0.1", port_of(running), timeout_s=0.5))
+    async with serving(**settings) as port:
+        result = await judge(case, Options("127.0.0.1", port, timeout_s=0.5))
     return result.verdict, result.kind, result.reason or f"{result.expected}: {result.got}"
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
 from broker.amqp.descriptors import TRANSFER
 from broker.amqp.outcomes import DeliveryState
 from broker.amqp.performatives import RECEIVER, Attach
@@ -51,6 +55,13 @@ def waiting(broker: Broker, address: str) -> list[object]:
 
 def port_of(broker: Broker) -> int:
     return int(broker.url.rpartition(":")[2])
+
+
+@asynccontextmanager
+async def serving(**settings: Any) -> AsyncIterator[int]:
+    """Run a broker with `settings`; yield its port."""
+    async with Broker(**settings) as running:
+        yield port_of(running)
 
 
 async def consume(client: SocketClient, address: str, *, count: int) -> None:
