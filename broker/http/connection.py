@@ -61,7 +61,12 @@ class RequestParser(h11.Connection):
 
 @final
 class HttpConnection(H11Protocol):
-    """One connection. `config.timeout_keep_alive` is its timeout in s while idle or blocked."""
+    """One connection. `config.timeout_keep_alive` is its timeout in s while idle or blocked.
+
+    `gives_way`: it sends the form of a login, and may be displaced as if it had sent no request.
+    """
+
+    gives_way = False
 
     def __init__(
         self,
@@ -113,7 +118,8 @@ class HttpConnection(H11Protocol):
 
     def seat(self) -> Seat[HttpConnection]:
         """Return the facts about this connection that admission depends on."""
-        is_busy = self._is_answering() or self.transport.get_write_buffer_size() > 0
+        is_answering = self._is_answering() and not self.gives_way
+        is_busy = is_answering or self.transport.get_write_buffer_size() > 0
         return Seat(
             connection=self,
             source=source_of(self._host),

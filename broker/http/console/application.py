@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from broker.http.api.endpoint import Endpoint
 from broker.http.application import STATUS
+from broker.http.connection import CONNECTION, HttpConnection
 from broker.http.console.changes import SEE_OTHER, Changes, to
 from broker.http.console.entry import (
     REASONS,
@@ -162,7 +163,7 @@ class Console:
         """Respond with the form of a login, or to one."""
         if request.method != "POST":
             return self._login_page(request, Form(request.query_params.multi_items()), "")
-        form = await read_form(request)
+        form = await _read_login(request)
         try:
             guest = await self.entry.log_in(request, form)
         except Refused as refused:
@@ -234,6 +235,16 @@ class Console:
         return self.pages.response(
             request, "problem", guest, status=status, title=f"Error {status}", problem=text
         )
+
+
+async def _read_login(request: Request) -> Form:
+    """Return the form of a login, whose client nobody knows yet: it keeps no others out."""
+    connection: HttpConnection = request.scope["state"][CONNECTION]
+    connection.gives_way = True
+    try:
+        return await read_form(request)
+    finally:
+        connection.gives_way = False
 
 
 def _own_page(url: str) -> str:

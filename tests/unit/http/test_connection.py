@@ -13,6 +13,7 @@ from broker.http.limits import CONNECTIONS_PER_SOURCE_MAX
 from storage.memory import MemoryStore
 from tests.support.broker import Broker
 from tests.support.http import ask, begin, event, note, served, socket_to
+from tests.support.jms_http import until
 
 HEAD = b"GET /livez HTTP/1.1\r\nHost: here\r\n"
 
@@ -129,14 +130,14 @@ async def test_a_peer_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPa
 
 
 async def half_requests(
-    url: str, count: int, local: str
+    url: str, count: int, local: str, *, said: bytes = HEAD
 ) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Open `count` connections from the address `local`, and send half a head on each."""
+    """Open `count` connections from the address `local`, and send `said` on each: half a head."""
     port = urlsplit(url).port
     opened = []
     for _ in range(count):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(local, 0))
-        writer.write(HEAD)
+        writer.write(said)
         opened.append((reader, writer))
     return opened
 
@@ -159,6 +160,25 @@ async def test_half_requests_do_not_close_the_port(local: str) -> None:
     assert dropped >= 300 - CONNECTIONS_PER_SOURCE_MAX
     (notice,) = broker.watcher.events
     assert notice.startswith("noticed HTTP: 1 connections dropped for lack of room")
+
+
+@pytest.mark.attack("A1")
+@pytest.mark.requirement("OPS-06")
+async def test_half_forms_of_logins_do_not_close_the_port() -> None:
+    """A form has 30 s, and its client no login: it gives way to others."""
+    broker = Broker()
+    form = (
+        b"POST /console/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n"
+        b"Content-Type: application/x-www-form-urlencoded\r\n\r\nuser="
+    )
+    async with served(MemoryStore(), broker=broker) as url:
+        opened = await half_requests(url, CONNECTIONS_PER_SOURCE_MAX + 20, "127.0.0.1", said=form)
+        await until(lambda: broker.stats.http_connections_dropped >= 20)
+        try:
+            assert (await ask(f"{url}/livez")).status == 200
+        finally:
+            for _, writer in opened:
+                writer.transport.abort()
 
 
 @pytest.mark.requirement("PIP-20")
