@@ -8,11 +8,26 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from broker.http.connection import CONNECTION
-from broker.http.streams import ReportedFailure
+from broker.http.streams import BrokenOff, ReportedFailure
 from broker.links.container import Container
+from broker.management.request import Refused
+from broker.routing.errors import RoutingError
+from storage.api import StoreError
 
 if TYPE_CHECKING:
     from broker.http.connection import HttpConnection
+
+
+EXPECTED: Final = (
+    ClientDisconnect,
+    ReportedFailure,
+    Refused,
+    RoutingError,
+    StoreError,
+    BrokenOff,
+)
+"""Errors that are no faults. Of one that is raised in the middle of a response, starlette makes a
+RuntimeError, whose cause it is."""
 
 
 class FailureReports:
@@ -25,10 +40,9 @@ class FailureReports:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self._inner(scope, receive, send)
-        except (ClientDisconnect, ReportedFailure):
-            raise
         except Exception as error:
-            connection: HttpConnection = scope["state"][CONNECTION]
-            container = self._container
-            container.watcher.request_failed(container, connection.entrance, error)
+            if not isinstance(error, EXPECTED) and not isinstance(error.__cause__, EXPECTED):
+                connection: HttpConnection = scope["state"][CONNECTION]
+                container = self._container
+                container.watcher.request_failed(container, connection.entrance, error)
             raise  # so that the connection ends

@@ -13,7 +13,9 @@ from broker.http.api import application
 from broker.http.failure_reports import FailureReports
 from broker.http.jms_content import BrokenBody
 from broker.log_lines import configure_logging
+from broker.management.request import BUSY, Refused
 from broker.net.log import Log
+from storage.api import StoreError
 from tests.support.broker import Broker
 from tests.support.http import ask, served
 from tests.support.stores import GatedStore
@@ -60,7 +62,22 @@ async def test_a_fault_is_logged_with_its_traceback(
     assert fault in str(line["exception"])
 
 
-@pytest.mark.parametrize("error", [ClientDisconnect(), BrokenBody("damaged")])
+def in_a_response(cause: Exception) -> RuntimeError:
+    """Return what starlette makes of an error in the middle of a response."""
+    error = RuntimeError("Caught handled exception, but response already started.")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(ClientDisconnect(), id="the client is gone"),
+        pytest.param(BrokenBody("damaged"), id="a damaged body"),
+        pytest.param(in_a_response(Refused(BUSY, "later")), id="a stream that is refused"),
+        pytest.param(in_a_response(StoreError("away")), id="a store that is away"),
+    ],
+)
 async def test_what_is_no_fault_or_was_told_is_not_logged(
     error: Exception, lines: io.StringIO
 ) -> None:
