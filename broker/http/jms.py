@@ -18,6 +18,7 @@ from broker.http.jms_receiving import Receiving
 from broker.http.jms_waiting import Disconnected, Waiting, body_of, preferred_wait
 from broker.http.limits import JMS_WAIT_MAX_S
 from broker.http.origin import foreign_page
+from broker.http.paths import NOT_UTF8, is_utf8
 from broker.http.site import Handler, Work
 from broker.http.soap_faults import soap_response
 from broker.http.soap_jms import SoapCall, answers_as_soap, is_version_12
@@ -25,7 +26,7 @@ from broker.links.access import Right
 from broker.links.container import Container
 from broker.links.linkless import LinklessClient
 from broker.management.auditing import actor_at, denied
-from broker.management.request import FORBIDDEN
+from broker.management.request import BAD_REQUEST, FORBIDDEN
 from broker.routing.queues.node import QUEUE, TOPIC
 from broker.security.decision import Decision
 
@@ -69,6 +70,8 @@ class JmsRoutes:
         async def answer(request: Request) -> Response:
             try:
                 check_origin(request)
+                if not is_utf8(request.scope["raw_path"]):
+                    raise JmsProblem(BAD_REQUEST, "bad-request", NOT_UTF8)
                 response = await guarded(request)
             except Disconnected:
                 response = Response(status_code=CLIENT_CLOSED)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
 from starlette.convertors import PathConvertor, register_url_convertor
+
+NOT_UTF8: Final = "the path must be UTF-8, percent-encoded"
 
 
 class NamePathConvertor(PathConvertor):
@@ -20,3 +25,12 @@ def accept_line_ends_in_paths() -> None:
     The convertors of Starlette belong to the whole process.
     """
     register_url_convertor("path", NamePathConvertor())
+
+
+def is_utf8(raw_path: bytes) -> bool:
+    """Return whether a percent-encoded path is UTF-8: else its names would be taken for others."""
+    try:
+        unquote_to_bytes(raw_path).decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack
 from functools import cache, partial
 from secrets import token_hex
 from typing import Final, cast
-from urllib.parse import unquote_to_bytes
 
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
@@ -29,6 +28,7 @@ from broker.http.api.page import PAGE_HEADERS, page_of
 from broker.http.api.parameters import read_parameters
 from broker.http.api.problems import Failure, problem_of
 from broker.http.api.slots import RequestSlots
+from broker.http.paths import NOT_UTF8, is_utf8
 from broker.http.site import Handler, Site
 from broker.management.request import BAD_REQUEST, BUSY, FAILED, Refused
 from storage.api import StoreError
@@ -163,10 +163,8 @@ class Api:
 
 def _check_path(request: Request) -> None:
     """Raise Failure if the path is not UTF-8: names would be mistaken for others."""
-    try:
-        unquote_to_bytes(request.scope["raw_path"]).decode()
-    except UnicodeDecodeError:
-        raise Failure(BAD_REQUEST, "the path must be UTF-8, percent-encoded") from None
+    if not is_utf8(request.scope["raw_path"]):
+        raise Failure(BAD_REQUEST, NOT_UTF8)
 
 
 def _name_in(found: Mapping[str, object]) -> str:

@@ -110,6 +110,25 @@ async def test_each_right_is_needed(
     assert not broker.router.queues
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/jms/queue/%ff"),
+        ("POST", "/jms/topic/a/%e9"),
+        ("POST", "/jms/receive/queue/%ff"),
+        ("GET", "/jms/browse/queue/%ff"),
+    ],
+)
+async def test_a_name_that_is_not_utf8_is_no_name_of_another_queue(method: str, path: str) -> None:
+    broker = Broker()
+    broker.fill("\ufffd")
+    async with served(broker.store, broker=broker, jms=True) as url:
+        answer = await call(method, url + path)
+    told = "the path must be UTF-8, percent-encoded"
+    assert answer.problem() == (400, "bad-request", told)
+    assert list(broker.router.queues) == ["\ufffd"]
+
+
 async def test_all_responses_keep_browsers_from_running_a_body() -> None:
     async with served(MemoryStore(), jms=True) as url:
         for answer in (await post(f"{url}/jms/queue/q"), await post(f"{url}/jms/queue/$tmp/x")):
