@@ -9,10 +9,11 @@ from broker.http.api.entities import ResourceKind, named
 from broker.http.api.json_values import decoded, encoded, encoded_in_portions
 from broker.http.api.kinds import USERS
 from broker.http.api.models import BackupBody, ManagementBody, UserBody
+from broker.http.api.problems import Failure
 from broker.management.backups import BACKUP
 from broker.management.configuration import SETTINGS
-from broker.management.entity import EDIT
-from broker.management.request import FAILURES_FROM, Request
+from broker.management.entity import EDIT, VIEW
+from broker.management.request import CONFLICT, FAILURES_FROM, Request
 from broker.management.response import ACCEPTED, CREATED, OK
 from broker.security.resources import MANAGEMENT, Resource
 
@@ -30,9 +31,16 @@ async def put_node(kind: ResourceKind, call: Call) -> CallResult:
 
 
 async def put_user(call: Call) -> CallResult:
-    """Set a password with what belongs to it, or roles, then whether the user may log in."""
+    """Set a password with what belongs to it, or roles, then whether the user may log in.
+
+    What the second request, or the response, would be refused for is looked at before the first.
+    """
     await USERS.check(call)
     name, body = named(call), call.read(UserBody)
+    for verb in (EDIT, VIEW):
+        call.demand(verb, Resource(MANAGEMENT, USERS.part))
+    if body.enabled is False and name == call.caller.identity.user:
+        raise Failure(CONFLICT, f"{name} is the user that asks")
     said = body.model_dump(exclude_none=True, exclude={"enabled"})
     status = OK
     if said:

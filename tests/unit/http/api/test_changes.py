@@ -55,6 +55,24 @@ async def test_a_user_does_not_disable_or_remove_itself(tmp_path: Path) -> None:
     assert (off.status, gone.status) == (409, 409)
 
 
+@pytest.mark.parametrize(
+    ("rights", "enabled", "status"),
+    [
+        pytest.param("view,edit management:users", False, 409, id="it would disable itself"),
+        pytest.param("edit management:users", True, 403, id="it may not see the response"),
+    ],
+)
+async def test_a_request_that_is_refused_in_part_changes_nothing(
+    rights: str, enabled: bool, status: int, tmp_path: Path
+) -> None:
+    async with api_of(tmp_path, rights) as api:
+        await api.ask("PUT", f"/users/{ADA}", NEW)
+        before = await api.get(f"/users/{ADA}")
+        body = {"password": "another long one", "enabled": enabled}
+        refused = await api.ask("PUT", f"/users/{ADA}", body, user=ADA)
+        assert (refused.status, await api.get(f"/users/{ADA}")) == (status, before)
+
+
 async def test_to_create_what_is_there_needs_the_right_to_edit(tmp_path: Path) -> None:
     async with api_of(tmp_path, "view management:queues") as api:
         await api.ask("PUT", "/queues/q")
