@@ -46,6 +46,9 @@ NAMES: Final[dict[type[object], str]] = {
 }
 """Names of the types whose values are numbers in Python, except long."""
 
+SURROGATES: Final = range(0xD800, 0xE000)
+"""Code points of which Java makes chars, and that are no characters."""
+
 DOUBLE: Final = struct.Struct(">d")
 NOT_NUMBERS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -211,7 +214,8 @@ def _plain(value: object) -> object:
     if isinstance(value, float):
         return value if math.isfinite(value) else _not_number(value)
     if isinstance(value, Char):
-        return chr(value.value)
+        # a lone surrogate, which Java has and UTF-8 has not, is told as by `to_json`
+        return _told(value) if value.value in SURROGATES else chr(value.value)
     if isinstance(value, Integer):
         return value.value
     if isinstance(value, bytes):

@@ -31,7 +31,7 @@ from broker.amqp.types import (
     UShort,
 )
 from broker.jms.errors import MappingError
-from pyspark_amqp.rows.amqp_json import to_json
+from pyspark_amqp.rows.amqp_json import SURROGATES, to_json
 
 # numbers of the types in V's field `type`; a type has two if its values are held in two ways
 NULL: Final = 0
@@ -83,8 +83,6 @@ HELD: Final = {
     "binary": (BINARY, DECIMAL),
 }
 """The types that have a value in a field of V, by field; it is null for all others."""
-
-SURROGATES: Final = range(0xD800, 0xE000)
 
 
 @final

@@ -215,7 +215,8 @@ class RowMaker:
 
 def _emptied(array: pa.Array, without: dict[int, str]) -> pa.Array:
     """Return `array` with nulls at the indexes in `without`."""
-    return array.take(pa.array([None if at in without else at for at in range(len(array))]))
+    kept = [None if at in without else at for at in range(len(array))]
+    return array.take(pa.array(kept, pa.int64()))
 
 
 def _array(values: list[Any], kind: pa.DataType, make: Maker | None = None) -> pa.Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from broker.amqp.types import Int, Timestamp, UInt
+from broker.amqp.types import Char, Int, Timestamp, UInt
 from broker.jms import MapBody, NoBody, StreamBody, encode
 from pyspark_amqp.rows.decoding import RowMaker, told_of
 from tests.support.jms import HEADER, PROPERTIES, VALUE, joined
@@ -45,6 +45,17 @@ def test_as_strings_values_are_texts_without_types() -> None:
     }
     batch = rows_of([encode(message_of(StreamBody(["x", False])))], properties_as="string")
     assert batch.to_pylist()[0]["bodyList"] == ["x", "false"]
+
+
+@pytest.mark.requirement("PIP-79")
+@pytest.mark.parametrize("code", [0xD800, 0xDFFF])
+def test_half_a_character_of_java_is_told_as_a_number(code: int) -> None:
+    """A map of JMS may have such a char, which no text of Arrow can have."""
+    data = encode(message_of(MapBody({"half": Char(code), "whole": Char(65)})))
+    [row] = rows_of([data], ["bodyMap"], properties_as="json").to_pylist()
+    assert row["bodyMap"] == f'{{"half":{{"char":{code}}},"whole":"A"}}'
+    [row] = rows_of([data], ["bodyMap"], properties_as="string").to_pylist()
+    assert dict(row["bodyMap"]) == {"half": f'{{"char":{code}}}', "whole": "A"}
 
 
 @pytest.mark.parametrize(
