@@ -273,13 +273,6 @@ def test_what_is_no_message_is_a_row_with_its_bytes_and_the_reason() -> None:
     assert {name for name, value in bad.items() if value is not None} == told
 
 
-@pytest.mark.parametrize("form", ["typed", "json", "string"])
-def test_what_is_no_message_may_be_alone_in_its_batch(form: str) -> None:
-    for row in rows_of([b"\x00garbage", b"\x00?"], properties_as=form).to_pylist():
-        told = {"address", "position", "enqueuedAt", "amqp", "bodyJson"}
-        assert {name for name, value in row.items() if value is not None} == told
-
-
 def test_a_message_that_says_no_destination_is_for_where_it_is() -> None:
     message = message_of(NoBody())
     message.destination = None

@@ -1,4 +1,4 @@
-"""Values in the forms of `propertiesAs` that have no types, and the time of expiration."""
+"""Values in the forms of `propertiesAs`, what is no message, and the time of expiration."""
 
 from __future__ import annotations
 
@@ -56,6 +56,13 @@ def test_half_a_character_of_java_is_told_as_a_number(code: int) -> None:
     assert row["bodyMap"] == f'{{"half":{{"char":{code}}},"whole":"A"}}'
     [row] = rows_of([data], ["bodyMap"], properties_as="string").to_pylist()
     assert dict(row["bodyMap"]) == {"half": f'{{"char":{code}}}', "whole": "A"}
+
+
+@pytest.mark.parametrize("form", ["typed", "json", "string"])
+def test_what_is_no_message_may_be_alone_in_its_batch(form: str) -> None:
+    for row in rows_of([b"\x00garbage", b"\x00?"], properties_as=form).to_pylist():
+        told = {"address", "position", "enqueuedAt", "amqp", "bodyJson"}
+        assert {name for name, value in row.items() if value is not None} == told
 
 
 @pytest.mark.parametrize(
