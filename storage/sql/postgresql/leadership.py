@@ -34,6 +34,9 @@ HEAD_START_US: Final = 1_000_000
 """Microseconds that a leader has to take the lock again after a loss of the database, which it
 shares with the standbys. It tries every 0.2 s, and takes as long as they do to connect."""
 
+DEAD_S: Final = 5.0
+"""Seconds without an answer after which a session is dropped: the kernel would take minutes."""
+
 PING_S: Final = 0.5
 """Seconds between two statements by which an idle leader shows that it is there."""
 
@@ -179,14 +182,22 @@ class Candidate:
         """Return once `session` has the lock. Others may use the session in turn."""
         connected_us = steady_us()
         while True:
-            async with self._turn:
-                if self._yields and steady_us() - connected_us >= HEAD_START_US:
-                    self._yields = False
-                if not self._yields and await self._has_lock(session):
-                    return
-                await self._look(session.raw)
-                await session.run(self._meanwhile)
+            # also if another user of the session has the turn, and waits for its answer in vain
+            with session.dropped_after(DEAD_S):
+                async with self._turn:
+                    if await self._step(session, connected_us):
+                        return
             await asyncio.sleep(POLL_S)
+
+    async def _step(self, session: Session, connected_us: int) -> bool:
+        """Return whether `session` has the lock now; else do a portion of a standby's work."""
+        if self._yields and steady_us() - connected_us >= HEAD_START_US:
+            self._yields = False
+        if not self._yields and await self._has_lock(session):
+            return True
+        await self._look(session.raw)
+        await session.run(self._meanwhile)
+        return False
 
     async def _has_lock(self, session: Session) -> bool:
         """Return whether `session` has the lock now, and this member may lead."""

@@ -262,6 +262,24 @@ async def test_a_standby_that_loses_the_database_as_it_takes_over_stands_by_agai
     await store.close()
 
 
+async def test_a_standby_whose_link_only_swallows_connects_again(
+    server: Server, database: str, proxy: Proxy
+) -> None:
+    """The machine of its database has lost its power, for instance, and another has its address."""
+    leader = await opened(server.url(database))
+    told: list[tuple[str, str]] = []
+    store = PostgresStore(proxy.url(database), group=Group("one", silence_ms=3000))
+    leading = asyncio.create_task(store.lead(lambda *each: told.append(each)))
+    await until(lambda: bool(told))
+    proxy.hold(b"jms-broker/")
+    proxy.held.clear()
+    await leader.close()
+    async with asyncio.timeout(30):
+        await leading
+    await store.open()
+    await store.close()
+
+
 UNLOCK = "SELECT pg_advisory_unlock_all()"
 DISCARD = "DISCARD ALL"
 
