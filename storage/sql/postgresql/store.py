@@ -29,7 +29,7 @@ from storage.sql.postgresql import postgres
 from storage.sql.postgresql.commit_watch import CommitWatch
 from storage.sql.postgresql.epoch import CHECK_EPOCH, COMMITS, OWNER
 from storage.sql.postgresql.heir import appoint
-from storage.sql.postgresql.leadership import PING_S, Candidate, Group, Witness
+from storage.sql.postgresql.leadership import DEAD_S, PING_S, Candidate, Group, Witness
 from storage.sql.postgresql.lock import JOIN
 from storage.sql.postgresql.members import Wish, announce, forget, members
 from storage.sql.postgresql.namesakes import Namesakes
@@ -65,7 +65,7 @@ PLENTY: Final = 2**62
 """Free bytes that are assumed on the disk of the database, which this machine cannot ask for."""
 
 ASK_EVERY_S: Final = 5.0
-"""Seconds between two checks of whether an idle session is alive, and timeout of each check."""
+"""Seconds between two checks of whether an idle session is alive."""
 
 
 @final
@@ -78,13 +78,13 @@ class PostgresStore(SqlStore):
         self._url: Final = url
         self._name: Final = postgres.name_of(url)
         self._grace_s: Final = grace_ms / 1000
+        self._limit_s: Final = max(self._grace_s, DEAD_S)
         self._group: Final = group
         self._application: Final = (
             application_name(os.getpid()) if group is None else group.application
         )
-        self._session_settings: Final = (
-            postgres.NO_SETTINGS if group is None else group.session_settings
-        )
+        settings = postgres.NO_SETTINGS if group is None else group.session_settings
+        self._session_settings: Final = settings
         self._witness: Final = Witness(url)
         self._commits: Final = CommitWatch(self._witness, self._notice)
         self._tell: Callable[[str], None] = lambda _: None
@@ -329,9 +329,9 @@ class PostgresStore(SqlStore):
             self._committed(batch)
 
     async def _write(self, session: Session, changes: Changes) -> None:
-        """Write a batch. Drop the session if it does not answer in time; never cancel the write."""
+        """Write a batch. Drop the session if it does not answer in time; cancel no write."""
         sent_us = steady_us()
-        with session.dropped_after(self._grace_s):
+        with session.dropped_after(self._limit_s):
             await session.write(changes, self._number)
         self._proof.add(session, sent_us)
 
@@ -364,16 +364,15 @@ class PostgresStore(SqlStore):
                 await self._ping(session)
 
     async def _ping(self, session: Session) -> None:
-        limit = asyncio.get_running_loop().call_later(ASK_EVERY_S, session.drop)
         sent_us = steady_us()
-        with suppress(*postgres.FAILURES):  # if it has ended, its termination listener replaces it
+        # if it has ended, its termination listener replaces it
+        with session.dropped_after(DEAD_S), suppress(*postgres.FAILURES):
             self._commits.begin()
             if await session.leads():
                 self._proof.add(session, sent_us)
             else:
                 session.drop()  # the next one gets the lock, or finds who has it
         self._commits.done()
-        limit.cancel()
 
     def proof_us(self) -> int:
         return self._proof.us
@@ -419,7 +418,7 @@ class PostgresStore(SqlStore):
         self._proof.void()
         session = Session(self._url, self._application, self._session_settings, tell=self._notice)
         session.epoch = self._epoch
-        limit = asyncio.get_running_loop().call_later(self._grace_s, session.drop)
+        limit = asyncio.get_running_loop().call_later(self._limit_s, session.drop)
         try:
             await self._connect(session)
             # the last session's transaction is over once this one has the lock
@@ -464,7 +463,8 @@ class PostgresStore(SqlStore):
 
     async def _asked(self, work: Callable[[Connection], T]) -> T:
         try:
-            return await self._ready().run(work)
+            with self._ready().dropped_after(self._limit_s):
+                return await self._ready().run(work)
         except postgres.FAILURES as error:
             if self._epoch == 0:  # it stands by, and connects again by itself
                 raise postgres.explained(error, self._name) from None

@@ -262,6 +262,28 @@ async def test_a_standby_that_loses_the_database_as_it_takes_over_stands_by_agai
     await store.close()
 
 
+async def test_a_store_without_patience_works_while_its_database_answers(
+    server: Server, database: str
+) -> None:
+    store = await opened(server.url(database), grace_ms=0)
+    await store.commit(batch_of(1))
+    assert await numbers(store) == [1]
+    await end_sessions(server, database)
+    await store.commit(batch_of(2))
+    await store.close()
+    assert await held(server, database) == [1, 2]
+
+
+async def test_a_read_whose_answer_never_comes_is_given_up(database: str, proxy: Proxy) -> None:
+    store = await opened(proxy.url(database), grace_ms=1000)
+    await store.commit(batch_of(1))
+    proxy.hold(b"jms-broker")
+    proxy.held.clear()
+    async with asyncio.timeout(30):
+        assert await numbers(store) == [1]
+    await store.close()
+
+
 async def test_a_standby_whose_link_only_swallows_connects_again(
     server: Server, database: str, proxy: Proxy
 ) -> None:
