@@ -111,6 +111,9 @@ class Container:
     receiving: Peer | None = None
     posting: LinklessClient | None = None
 
+    owes_round = False
+    """Whether the last round was left out, or broken off: another broker might have led."""
+
     def __init__(
         self,
         *,
@@ -154,8 +157,6 @@ class Container:
         self.drain: Final = Drain(self)
         self.group: BrokerGroup | None = None
         self.tenure: Tenure | None = None
-        self.owes_round = False
-        """Whether the last round was left out, or broken off: another broker might have led."""
         self.shard_hosts: ShardHosts | None = None
         self.bridges: Final[dict[str, BridgeStatus]] = {}
         self._peers: Final[dict[str, list[Peer]]] = {}

@@ -184,19 +184,20 @@ class Candidate:
         while True:
             # also if another user of the session has the turn, and waits for its answer in vain
             with session.dropped_after(DEAD_S):
-                async with self._turn:
-                    if await self._step(session, connected_us):
-                        return
+                has_lock = await self._step(session, connected_us)
+            if has_lock:
+                return
             await asyncio.sleep(POLL_S)
 
     async def _step(self, session: Session, connected_us: int) -> bool:
         """Return whether `session` has the lock now; else do a portion of a standby's work."""
-        if self._yields and steady_us() - connected_us >= HEAD_START_US:
-            self._yields = False
-        if not self._yields and await self._has_lock(session):
-            return True
-        await self._look(session.raw)
-        await session.run(self._meanwhile)
+        async with self._turn:
+            if self._yields and steady_us() - connected_us >= HEAD_START_US:
+                self._yields = False
+            if not self._yields and await self._has_lock(session):
+                return True
+            await self._look(session.raw)
+            await session.run(self._meanwhile)
         return False
 
     async def _has_lock(self, session: Session) -> bool:

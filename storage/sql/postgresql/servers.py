@@ -84,20 +84,30 @@ async def _answers(url: str, places: Sequence[Place]) -> dict[Place, int | str]:
     asking = {place: asyncio.create_task(_timeline_of(url, place)) for place in places}
     try:
         while len(answers) < len(places) and (left_s := ends_s - loop.time()) > 0:
-            done, _ = await asyncio.wait(
-                asking.values(), timeout=left_s, return_when=asyncio.FIRST_COMPLETED
-            )
-            for place in [place for place, task in asking.items() if task in done]:
-                said = answers[place] = _answer(asking.pop(place))
-                if said == 0:
-                    asking[place] = asyncio.create_task(_timeline_of(url, place, AGAIN_S))
-                elif isinstance(said, int):
-                    ends_s = min(ends_s, loop.time() + OTHERS_S)
+            await asyncio.wait(asking.values(), timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            if _take_answers(url, asking, answers):
+                ends_s = min(ends_s, loop.time() + OTHERS_S)
     finally:
         for task in asking.values():
             task.cancel()
         await asyncio.gather(*asking.values(), return_exceptions=True)
     return {place: answers.get(place, "it does not answer") for place in places}
+
+
+def _take_answers(
+    url: str, asking: dict[Place, asyncio.Task[int]], answers: dict[Place, int | str]
+) -> bool:
+    """Move what has been answered into `answers`; ask standbys again.
+
+    Return whether one of the servers has just said that it takes changes.
+    """
+    is_found = False
+    for place in [place for place, task in asking.items() if task.done()]:
+        said = answers[place] = _answer(asking.pop(place))
+        if said == 0:
+            asking[place] = asyncio.create_task(_timeline_of(url, place, AGAIN_S))
+        is_found = is_found or (isinstance(said, int) and said > 0)
+    return is_found
 
 
 async def _timeline_of(url: str, place: Place, pause_s: float = 0.0) -> int:

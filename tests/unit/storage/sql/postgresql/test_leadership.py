@@ -42,7 +42,7 @@ def sample(since_s: float = 0, *, pid: int = 7, copied: int | None = None) -> Sa
 WORKING = Sample(7, since_us=0, waits=False, copied=None)
 
 SAMPLES = [
-    # what a standby sees of the leader's session, and when; whether it is silent at the last time
+    # times and the leader's session as a standby sees it; whether it is silent at the last time
     pytest.param([(9, sample())], False, id="seen for the first time"),
     pytest.param([(9, sample()), (9.9, sample())], False, id="idle for less than the silence"),
     pytest.param([(9, sample()), (10, sample())], True, id="idle for the silence"),
@@ -175,7 +175,7 @@ async def test_another_broker_s_session_is_named_by_its_host(url: str, standby: 
 
 
 HEAD_STARTS = [
-    # what is told of before the session is lost; whether the leader has a head start
+    # the leader that is told of before the session is lost; whether it has a head start
     pytest.param(("one", ""), True, id="another one led"),
     pytest.param(("", ""), False, id="none led"),
 ]

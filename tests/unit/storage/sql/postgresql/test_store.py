@@ -10,12 +10,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection
 
-from storage.api import LeadershipError, StoreError
+from storage.api import StoreError
 from storage.batch import Batch
 from storage.records import StoredNode
 from storage.sql.index import NUMBERS_AT_ONCE
 from storage.sql.postgresql import store as postgres_store
-from storage.sql.postgresql.leadership import Group
 from storage.sql.postgresql.store import PostgresStore
 from storage.sql.reading import segment_of
 from storage.sql.segments.packing import numbers_of
@@ -248,20 +247,6 @@ async def test_who_was_away_too_long_does_not_come_back(
     await store.close()
 
 
-async def test_a_standby_that_loses_the_database_as_it_takes_over_stands_by_again(
-    database: str, proxy: Proxy
-) -> None:
-    """It may lead once the database is back: its process does not end for good."""
-    group = Group("one", silence_ms=3000)
-    store = PostgresStore(proxy.url(database), grace_ms=200, group=group)
-    await store.lead(lambda *_: None)
-    proxy.refuse()
-    proxy.cut()
-    with pytest.raises(LeadershipError):
-        await store.open()
-    await store.close()
-
-
 async def test_a_store_without_patience_works_while_its_database_answers(
     server: Server, database: str
 ) -> None:
@@ -281,24 +266,6 @@ async def test_a_read_whose_answer_never_comes_is_given_up(database: str, proxy:
     proxy.held.clear()
     async with asyncio.timeout(30):
         assert await numbers(store) == [1]
-    await store.close()
-
-
-async def test_a_standby_whose_link_only_swallows_connects_again(
-    server: Server, database: str, proxy: Proxy
-) -> None:
-    """The machine of its database has lost its power, for instance, and another has its address."""
-    leader = await opened(server.url(database))
-    told: list[tuple[str, str]] = []
-    store = PostgresStore(proxy.url(database), group=Group("one", silence_ms=3000))
-    leading = asyncio.create_task(store.lead(lambda *each: told.append(each)))
-    await until(lambda: bool(told))
-    proxy.hold(b"jms-broker/")
-    proxy.held.clear()
-    await leader.close()
-    async with asyncio.timeout(30):
-        await leading
-    await store.open()
     await store.close()
 
 
