@@ -62,6 +62,7 @@ class SqliteStore(SqlStore):
         self._checkpoints: Final = Checkpoints()
         self._ballast: Final = Ballast(self._database, ballast_bytes)
         self._is_full = False
+        self._is_loaded = False
         self._unused = 0
 
     @property
@@ -143,6 +144,7 @@ class SqliteStore(SqlStore):
         sqlite.prepare(connection)
         bring_up_to_date(connection)
         self._take_up(connection)
+        self._is_loaded = True  # else nothing is changed at the close: the store was refused
         connection.exec_driver_sql("PRAGMA wal_autocheckpoint=0")
         self._is_full = self._ballast.size > 0  # until `_measure` finds room
         self._measure()
@@ -167,7 +169,7 @@ class SqliteStore(SqlStore):
                 self._lock = None
 
     def _close_connection(self, connection: Connection) -> None:
-        if self._failure is None and self._statements is not None:
+        if self._failure is None and self._is_loaded:
             self._with(self._leave)
         connection.engine.dispose()
         self._connection = None

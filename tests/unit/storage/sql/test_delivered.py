@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from storage.api import StoreError
 from storage.batch import Batch
 from storage.records import StoredNode
+from storage.sql.schema import HEAD
 from storage.sql.sqlite.store import SqliteStore
 from tests.support.stored_files import change
 
@@ -118,3 +120,22 @@ async def test_those_of_queues_that_have_gone_are_forgotten(tmp_path: Path) -> N
     killed = copy_of(tmp_path, "killed")
     await store.close()
     assert await told(killed) == {}
+
+
+async def test_a_broker_that_refuses_the_store_forgets_nothing(tmp_path: Path) -> None:
+    """An older broker that was started by mistake closes the store, which was killed before."""
+    store = SqliteStore(tmp_path / "data" / "store.db")
+    await store.open()
+    batch = Batch()
+    batch.add_node(StoredNode(address="q", kind="queue"))
+    batch.mark_delivered("q", 19)
+    await store.commit(batch)
+    killed = copy_of(tmp_path, "killed")
+    await store.close()
+    change(killed, "UPDATE alembic_version SET version_num = '9999'")
+    older = SqliteStore(killed)
+    with pytest.raises(StoreError, match="newer jms-broker"):
+        await older.open()
+    await older.close()
+    change(killed, f"UPDATE alembic_version SET version_num = '{HEAD}'")
+    assert await told(killed) == {"q": 19}
