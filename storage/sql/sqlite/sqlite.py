@@ -28,6 +28,7 @@ from storage.sql.statements import (
     INSERT_SEGMENT,
     Texts,
 )
+from storage.sql.tables import QUEUE
 
 FULL: Final = 2
 """Value of `synchronous` with which a commit is synced before it returns."""
@@ -42,6 +43,9 @@ PRAGMAS: Final = (
     "PRAGMA mmap_size=0",
     f"PRAGMA journal_size_limit={WAL_SIZE_LIMIT}",
 )
+
+OWN: Final = frozenset({"alembic_version", QUEUE.name})
+"""Tables that stores of all schemas have."""
 
 UNREADABLE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -82,7 +86,11 @@ def engine_of(database: Path) -> Engine:
 
 
 def prepare(connection: Connection) -> None:
-    """Set the pragmas that durability needs. Raise StoreError if the file does not allow them."""
+    """Set the pragmas that durability needs. Raise StoreError if the file does not allow them.
+
+    Nothing is changed in a database of another program, which raises StoreError, too.
+    """
+    _refuse_foreign(connection)
     for pragma in PRAGMAS:
         connection.exec_driver_sql(pragma)
     mode = connection.execute(text("PRAGMA journal_mode")).scalar()
@@ -91,6 +99,17 @@ def prepare(connection: Connection) -> None:
         raise StoreError(
             f"SQLite would not be durable here: journal_mode={mode}, synchronous={level};"
             " is the store on a network file system?"
+        )
+
+
+def _refuse_foreign(connection: Connection) -> None:
+    asked = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    tables = set(connection.exec_driver_sql(asked).scalars())
+    if tables and not tables >= OWN:
+        file = connection.exec_driver_sql("PRAGMA database_list").one()[2]
+        raise StoreError(
+            f"{file} is no store, but a database of another program, with other tables; nothing has"
+            " been changed: name another file"
         )
 
 

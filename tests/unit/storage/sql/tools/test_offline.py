@@ -9,7 +9,7 @@ from sqlalchemy import text
 from storage.api import StoreError
 from storage.sql.sqlite.store import SqliteStore
 from storage.sql.tools.offline import database_of, present, reading, writing
-from tests.support.stored_files import filled
+from tests.support.stored_files import change, filled
 
 NAMES = [
     pytest.param("data/store.db", "FOLDER/data/store.db", id="a path"),
@@ -71,3 +71,17 @@ async def test_what_another_command_has_done_is_there_for_the_next(tmp_path: Pat
         connection.execute(text("DELETE FROM queue"))
     with reading(database) as connection:
         assert connection.execute(text("SELECT count(*) FROM queue")).scalar() == 0
+
+
+@pytest.mark.parametrize("table", ["customer", "alembic_version", "queue"])
+async def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path, table: str) -> None:
+    database = tmp_path / "app.db"
+    change(database, f"CREATE TABLE {table} (id INTEGER)")
+    before = database.read_bytes()
+    with pytest.raises(StoreError, match=r"app\.db is no store"), writing(database):
+        pass
+    store = SqliteStore(database)
+    with pytest.raises(StoreError, match=r"app\.db is no store"):
+        await store.open()
+    await store.close()
+    assert database.read_bytes() == before
