@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from storage.records import StoredMessage, StoredNode, StoredPlaces, StoredSubscription
 from storage.sql import chunks, delivered, reading
-from storage.sql.index import NUMBERS, QUEUES, TIDY, Index
+from storage.sql.index import NUMBERS, NUMBERS_AT_ONCE, QUEUES, TIDY, Index
 from storage.sql.leases import FENCING_TOKENS, highest_token
 from storage.sql.quarantine import forget_gone
 from storage.sql.rows import subscription_of
@@ -55,11 +55,22 @@ def load(connection: Connection, texts: Texts) -> Index:
     index.chunks = chunks.load(connection, texts, index.names())
     highest = connection.execute(select(func.max(QUEUE.c.id))).scalar() or 0
     queues = max(mark(connection, QUEUES), highest)  # no mark: older brokers wrote none
-    index.speak_for(numbers=mark(connection, NUMBERS), queues=queues)
+    index.speak_for(numbers=_reserved_numbers(connection), queues=queues)
     marks = ((NUMBERS, index.numbers_up_to), (QUEUES, queues))
     for name, value in (*marks, (FENCING_TOKENS, highest_token(connection))):
         set_mark(connection, name, value)
     return index
+
+
+def _reserved_numbers(connection: Connection) -> int:
+    """Return the highest reserved message number, which is not below that of a stored message.
+
+    A damaged mark may be: segments with numbers of others among them would hide these others.
+    """
+    reserved = mark(connection, NUMBERS)
+    row = connection.execute(select(SEGMENT).order_by(SEGMENT.c.number.desc()).limit(1)).first()
+    last = 0 if row is None else int(reading.segment_of(row).last)
+    return reserved if reserved >= last else last + NUMBERS_AT_ONCE
 
 
 def suspect_all(connection: Connection, texts: Texts) -> None:

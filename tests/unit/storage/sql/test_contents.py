@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from storage.batch import Batch
 from storage.records import StoredNode
 from storage.sql import contents
-from storage.sql.index import QUEUES_AT_ONCE, Index
+from storage.sql.index import NUMBERS_AT_ONCE, QUEUES_AT_ONCE, Index
 from storage.sql.schema import bring_up_to_date
 from storage.sql.segments.segment import RECORD
 from storage.sql.sqlite import sqlite
@@ -64,6 +64,21 @@ def test_ids_of_queues_are_never_given_again(connection: Connection) -> None:
 def test_ids_continue_behind_those_of_a_broker_that_had_no_mark(connection: Connection) -> None:
     connection.exec_driver_sql("INSERT INTO queue (id, name) VALUES (7, 'q')")
     assert load(connection).queues_up_to == 7
+
+
+@pytest.mark.parametrize("marked", [-3, 0, 9, 63])
+def test_numbers_continue_behind_stored_messages_whatever_the_mark_says(
+    connection: Connection, marked: int
+) -> None:
+    """Lower numbers would hide messages of the segment among whose numbers they are."""
+    batch = Batch()
+    for number in range(1, 65):
+        batch.append(stored(number))
+    write(connection, load(connection), batch)
+    assert load(connection).numbers_up_to == 64 + NUMBERS_AT_ONCE
+    connection.exec_driver_sql("UPDATE mark SET value = ? WHERE name = 'numbers'", (marked,))
+    assert load(connection).numbers_up_to == 64 + NUMBERS_AT_ONCE
+    assert load(connection).numbers_up_to == 64 + NUMBERS_AT_ONCE, "the mark is right again"
 
 
 def test_what_belongs_to_no_queue_is_deleted(connection: Connection) -> None:
