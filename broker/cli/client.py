@@ -91,6 +91,7 @@ class BodyReader:
 
     def __init__(self, bodies: Iterable[str | bytes], connection: BlockingConnection) -> None:
         self.exhausted = False
+        self.failure = ""
         self._bodies: Final = bodies
         self._read: Final[queue.Queue[str | bytes | Exception | None]] = queue.Queue(READ_AHEAD)
         self._driver: Final = EventInjector()
@@ -120,11 +121,12 @@ class BodyReader:
     def next(self) -> str | bytes | None:
         """Return the next body, None at the end. Call it only if `ready`.
 
-        Raise ClientError if the body could not be read.
+        A body that could not be read is the end, too; `failure` says why.
         """
         item = self._read.get_nowait()
         if isinstance(item, Exception):
-            raise ClientError(_readable(item)) from None
+            self.failure = _readable(item)
+            item = None
         self.exhausted = item is None
         return item
 
@@ -256,7 +258,10 @@ def send(
 def _send_all(
     connection: BlockingConnection, reader: BodyReader, outgoing: Outgoing, timeout_s: float
 ) -> None:
-    """Send all bodies of `reader` through `outgoing`; return when all messages are settled."""
+    """Send all bodies of `reader` through `outgoing`; return when all messages are settled.
+
+    Raise ClientError if one could not be read, once those before it are settled.
+    """
     while not (reader.exhausted and outgoing.empty):
         while reader.ready and outgoing.has_room and not reader.exhausted:
             body = reader.next()
@@ -273,6 +278,9 @@ def _send_all(
             timeout=timeout_s if broker_owes else None,
         )
         outgoing.settle()
+    if reader.failure:
+        accepted = f"after {outgoing.count} accepted: " if outgoing.count else ""
+        raise ClientError(accepted + reader.failure)
 
 
 def receive(

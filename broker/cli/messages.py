@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -46,6 +47,8 @@ Limit = Annotated[
     int | None, typer.Option(min=1, help="Stop after so many messages.", show_default=False)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a message.")]
+
+NOT_UTF_8: Final = " is not UTF-8: send bytes from a file, with --file"
 
 LOCAL: Final = "amqp://127.0.0.1:5672"
 
@@ -168,15 +171,26 @@ def browse(
 
 def _given(texts: list[str], files: list[Path], count: int) -> Iterator[str | bytes]:
     for _ in range(count):
-        yield from texts
+        for text in texts:
+            yield _checked(text, f"the text {text!r}")
         for file in files:
             yield _text_if_possible(file.read_bytes())
 
 
 def _lines() -> Iterator[str]:
-    """Yield a body for each line of standard input."""
-    for line in sys.stdin:
-        yield line.rstrip("\r\n")
+    """Yield a body for each line of standard input. ValueError at one that is not UTF-8."""
+    if isinstance(sys.stdin, TextIOWrapper):
+        # so that the line is known: else decoding fails for all that Python has read ahead
+        sys.stdin.reconfigure(errors="surrogateescape")
+    for number, line in enumerate(sys.stdin, 1):
+        yield _checked(line.rstrip("\r\n"), f"line {number} of standard input")
+
+
+def _checked(text: str, place: str) -> str:
+    """Return `text`; ValueError if it has bytes that Python could not decode."""
+    if not text.isascii() and any("\udc80" <= each <= "\udcff" for each in text):
+        raise ValueError(f"{place}{NOT_UTF_8}")
+    return text
 
 
 def _text_if_possible(content: bytes) -> str | bytes:

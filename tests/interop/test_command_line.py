@@ -71,6 +71,24 @@ def test_files_are_messages_of_text_or_bytes(client: Client, address: str, tmp_p
     assert bodies == ["two\nlines", {"base64": "/wA="}]
 
 
+UNREADABLE = [
+    pytest.param([], b"a\nb\n\xff\nc\n", b"line 3 of standard input is not UTF-8", id="a line"),
+    pytest.param(["a", "b", b"\xff"], b"", b"the text '\\udcff' is not UTF-8", id="a text"),
+    pytest.param(["a", "b", "--file", "/none"], b"", b"/none: No such file", id="a file"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "typed", "told"), UNREADABLE)
+def test_what_cannot_be_read_ends_a_send_that_tells_how_many_were_accepted(
+    client: Client, address: str, arguments: list[str | bytes], typed: bytes, told: bytes
+) -> None:
+    words = [os.fsdecode(each) for each in arguments]
+    done = client.run("send", address, *words, typed=typed)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"jms-broker: after 2 accepted: " + told)
+    assert client.prints("browse", address) == b"a\nb\n"
+
+
 def test_count_sends_everything_so_many_times(client: Client, address: str) -> None:
     assert client.prints("send", address, "a", "b", "--count", "2", "--json") == b'{"sent": 4}\n'
     assert client.prints("browse", address) == b"a\nb\na\nb\n"
