@@ -15,7 +15,7 @@ from typing import Final
 from .asked import Asked, CannotRun, options_of, tls_files
 from .harness import Case, Result, Rule, all_cases, chosen, is_of
 from .html_report import write_html
-from .identity import BrokerIdentity, identity_of, place_of
+from .identity import BrokerIdentity, identity_of, place_of, refused_login
 from .jms_api.catalogue import JmsRule, jms_rules
 from .jms_api.java_suite import java_command
 from .jms_api.runner import JmsRun, judge_jms
@@ -35,13 +35,16 @@ EXIT_NOT_FINISHED: Final = 4
 
 EXIT_STATUSES: Final = (
     "Exit status: 0 no case failed that was not expected to, 1 a case failed, 2 nothing was run"
-    " (wrong options, or no broker), or a report could not be written, 3 no case failed, and one"
-    " passed that --known expects to fail, 4 the broker died and did not come back, so cases were"
-    " not run."
+    " (wrong options, no broker, or a login that it refuses), or a report could not be written, 3"
+    " no case failed, and one passed that --known expects to fail, 4 the broker died and did not"
+    " come back, so cases were not run."
 )
 
 NOT_TOLD: Final = ("url", "user", "password", "key", "junit", "html", "json", "version")
 """Options that no report shows: secrets, and those that have no effect on the results."""
+
+ON_LOGINS: Final = ("2.2", "5")
+"""The clauses whose cases tell something of a broker that does not let the harness in."""
 
 GIVEN_ONLY: Final = ("restart",)
 """Options of which a report shows only that they were given: a command may hold a password."""
@@ -138,7 +141,8 @@ async def judge_chosen(
 ) -> Report:
     """Judge the cases, then the rules of the suite in Java unless the broker is dead."""
     cases, rules = selected
-    broker = await _identity(options)
+    needs_login = any(not any(is_of(each, clause) for clause in ON_LOGINS) for each in cases)
+    broker = await _identity(options, needs_login=needs_login)
     began, start = datetime.now(UTC), time.monotonic()
     with watching(len(cases) + len(rules)) as watcher:
         judged = await judge_all(cases, options, watcher)
@@ -164,11 +168,19 @@ def _jms_run(asked: Asked) -> JmsRun:
     return JmsRun(command, ca=ca, cert=cert, key=key, named=asked.case)
 
 
-async def _identity(options: Options) -> BrokerIdentity:
+async def _identity(options: Options, *, needs_login: bool) -> BrokerIdentity:
+    """Return what the broker says of itself.
+
+    Raise CannotRun without a broker, and if it lets nobody in and a case needs that: such cases
+    would all fail, after the pauses of a broker that delays logins, or not apply, with status 0.
+    """
     try:
-        return await identity_of(options)
+        refusal = await refused_login(options) if needs_login else ""
+        if not refusal:
+            return await identity_of(options)
     except OSError as error:
         raise CannotRun(f"{place_of(options)}: {str(error) or 'no answer'}") from None
+    raise CannotRun(f"{place_of(options)}: {refusal}")
 
 
 def _told(asked: Asked) -> dict[str, object]:

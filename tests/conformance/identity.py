@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from broker.amqp.sasl_frames import SASL_AUTH
+
 from .conversation import connected
-from .logins import TryLaterError
+from .logins import TryLaterError, login_of
 from .verdict import Failed, NotApplicable, Options
 from .words import in_words
 
@@ -55,6 +57,24 @@ async def identity_of(options: Options) -> BrokerIdentity:
         properties=properties,
         capabilities=[str(each) for each in remote.offered_capabilities or []],
     )
+
+
+async def refused_login(options: Options) -> str:
+    """Return why the broker does not let the harness in; empty if it does, or for another reason.
+
+    Raise OSError without a broker.
+    """
+    async with connected(options, address="identity", lines=[]) as peer:
+        try:
+            login = login_of(options, await peer.mechanisms())
+            peer.send_sasl(login.init)
+            outcome = await peer.expect_outcome(login)
+        except NotApplicable as not_offered:
+            return not_offered.reason
+        except (Failed, TryLaterError):
+            return ""  # the cases tell what is wrong
+    who = f"the login of {options.user}" if options.user else f"a login by {login.init.mechanism}"
+    return f"the broker refuses {who}" if outcome.code == SASL_AUTH else ""
 
 
 def _texts(properties: dict[str, object] | None) -> dict[str, str]:

@@ -56,6 +56,32 @@ def test_a_case_by_its_name_is_shown_with_its_frames(broker_with_users: BrokerPr
     assert "→ header AMQP 0.9.9.9" in done.stdout
 
 
+LOCKED_OUT: Final = [
+    pytest.param((), "and a user is not given", id="no user"),
+    pytest.param(
+        ("--user", "nobody", "--password", "x"), "refuses the login of nobody", id="no such user"
+    ),
+    pytest.param(
+        ("--user", USER, "--password", PASSWORD, "--mechanism", "EXTERNAL"),
+        "and --mechanism is EXTERNAL",
+        id="a mechanism that is not offered",
+    ),
+]
+
+
+@pytest.mark.parametrize(("login", "told"), LOCKED_OUT)
+def test_nothing_is_run_that_needs_a_login_which_is_refused(
+    broker_with_users: BrokerProcess, login: tuple[str, ...], told: str
+) -> None:
+    done = run(broker_with_users.url, *login, "--clause", "2.5.1", "--clause", "5.3.1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    alone = run(
+        broker_with_users.url, *login, "--case", "unknown_version_is_answered_with_a_header"
+    )
+    assert alone.returncode == 0, alone.stderr
+
+
 def test_a_terminal_without_arrows_gets_escapes(
     open_broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
