@@ -180,7 +180,7 @@ def _given(texts: list[str], files: list[Path], count: int) -> Iterator[str | by
 def _lines() -> Iterator[str]:
     """Yield a body for each line of standard input. ValueError at one that is not UTF-8."""
     if isinstance(sys.stdin, TextIOWrapper):
-        # so that the line is known: else decoding fails for all that Python has read ahead
+        # decoding would fail for all that Python has read ahead, and not tell the line
         sys.stdin.reconfigure(errors="surrogateescape")
     for number, line in enumerate(sys.stdin, 1):
         yield _checked(line.rstrip("\r\n"), f"line {number} of standard input")
