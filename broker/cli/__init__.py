@@ -15,7 +15,7 @@ def main() -> None:
     command, *arguments = sys.argv[1:] or [""]
     options = plain_options(arguments) if command == "serve" else None
     if options is not None:
-        if sys.stdout is None:  # a supervisor has closed it: nobody reads the ready line
+        if sys.stdout is None:  # a supervisor has closed it: no program reads the ready line
             sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
         run(options)
         return

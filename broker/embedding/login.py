@@ -17,11 +17,14 @@ from broker.security.passwords import refusal_of_password
 class GivenUsers(Authenticator):
     """Checks passwords kept in clear text: hashing would slow down tests, which log in often.
 
-    Raises ValueError for an invalid name or password. Every user is an administrator.
+    Raises ValueError for an invalid name or password, TypeError for one that is no text. Every user
+    is an administrator.
     """
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         for name, password in passwords.items():
+            if not all(isinstance(text, str) for text in (name, password)):
+                raise TypeError(f"users are passwords by name, both texts: {name!r} has no text")
             refusal = refusal_of_name(name) or refusal_of_password(password)
             if refusal is not None:
                 raise ValueError(f"user {name!r}: {refusal}")

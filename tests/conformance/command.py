@@ -171,7 +171,7 @@ def _jms_run(asked: Asked) -> JmsRun:
 async def _identity(options: Options, *, needs_login: bool) -> BrokerIdentity:
     """Return what the broker says of itself.
 
-    Raise CannotRun without a broker, and if it lets nobody in and a case needs that: such cases
+    Raise CannotRun without a broker, and if it refuses the login that a case needs: such cases
     would all fail, after the pauses of a broker that delays logins, or not apply, with status 0.
     """
     try:

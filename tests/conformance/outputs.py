@@ -12,10 +12,17 @@ Write = Callable[[Path], None]
 
 
 def check_outputs(files: Iterable[Path | None]) -> None:
-    """Raise CannotRun if one of `files` could not be written; None is no file."""
+    """Raise CannotRun if one of `files` is named twice, or could not be written; None is no file.
+
+    A device, such as /dev/null, may be named twice.
+    """
+    found: list[Path] = []
     for file in files:
         if file is None:
             continue
+        if file.resolve() in found and (file.is_file() or not file.exists()):
+            raise CannotRun(f"{file}: it is named twice: each report needs a file of its own")
+        found.append(file.resolve())
         folder = file.absolute().parent
         if not folder.is_dir():
             raise CannotRun(f"{file}: there is no folder {file.parent}")

@@ -189,6 +189,13 @@ def test_a_report_that_may_not_be_written_is_told_before(
     assert asked == [file if exists else tmp_path]
 
 
+def test_each_report_needs_a_file_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "report"
+    with pytest.raises(CannotRun, match="it is named twice"):
+        check_outputs([file, None, tmp_path / ".." / tmp_path.name / "report"])
+    check_outputs([Path("/dev/null"), Path("/dev/null")])
+
+
 @pytest.mark.parametrize("file", ["/dev/full", "/dev/null"])
 def test_a_disk_that_is_full_at_the_end_loses_one_report(
     open_broker: BrokerProcess, tmp_path: Path, file: str

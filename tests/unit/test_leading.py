@@ -99,7 +99,7 @@ async def test_a_frozen_leader_tells_no_outcome(leader: Leader) -> None:
 
 
 async def test_a_round_that_was_left_out_is_made_up_for(leader: Leader) -> None:
-    """The tenure was over, and is not any more, before the broker has looked: nobody is frozen."""
+    """The tenure was over for less than the time between two looks: no client is frozen."""
     container = leader.app.container
     leader.is_proved = False
     await until(lambda: container.tenure is not None and container.tenure.is_over())

@@ -238,7 +238,7 @@ class Console:
 
 
 async def _read_login(request: Request) -> Form:
-    """Return the form of a login, whose client nobody knows yet: it keeps no others out."""
+    """Return the form of a login, whose client is not known yet: it keeps no others out."""
     connection: HttpConnection = request.scope["state"][CONNECTION]
     connection.gives_way = True
     try:

@@ -63,11 +63,17 @@ def test_a_second_time_changes_the_password() -> None:
     assert in_file().check("alice", "two")
 
 
-def test_names_are_listed() -> None:
-    assert user("list").stdout == ""
-    for name in ("bob", "alice"):
-        user("add", name, "--password-stdin", typed="x\n")
-    assert user("list").stdout == "alice\nbob\n"
+def test_users_are_listed_by_name() -> None:
+    header = "name\troles\tadministrator\tenabled\tsource\n"
+    assert user("list").stdout == header
+    for name, role in (("bob", "audit"), ("alice", "admin")):
+        user("add", name, "--password-stdin", "--role", role, typed="x\n")
+    listed = 'alice\t["admin"]\tyes\tyes\tfile\nbob\t["audit"]\tno\tyes\tfile\n'
+    assert user("list").stdout == header + listed
+    assert [json.loads(each)["name"] for each in user("list", "--json").stdout.splitlines()] == [
+        "alice",
+        "bob",
+    ]
 
 
 def test_a_user_is_removed() -> None:
@@ -207,7 +213,7 @@ def test_a_user_is_disabled_and_enabled() -> None:
     file = Path("jms-broker.users").absolute()
     assert user("disable", "alice").stdout == f"disabled alice in {file}\n"
     assert user("disable", "alice").stdout == f"already disabled: alice in {file}\n"
-    assert user("list").stdout == "alice\tadministrator\tdisabled\n"
+    assert user("list").stdout.splitlines()[1:] == ['alice\t["admin"]\tyes\tno\tfile']
     assert not in_file().check("alice", "x")
     assert user("enable", "alice").stdout == f"enabled alice in {file}\n"
     assert user("enable", "alice").stdout == f"already enabled: alice in {file}\n"

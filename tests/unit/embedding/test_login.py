@@ -56,3 +56,8 @@ async def test_leaving_the_sasl_layer_out_does_not_get_around_it() -> None:
 def test_users_that_could_never_enter_are_refused(users: dict[str, str], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         Broker(users=users)
+
+
+def test_a_password_that_is_no_text_is_refused() -> None:
+    with pytest.raises(TypeError, match="'ada' has no text"):
+        Broker(users={"ada": 1})  # type: ignore[dict-item]
