@@ -165,8 +165,8 @@ coverage: $(STAMPS)/test
 	$(BIN)/coverage run -m pytest tests/unit tests/wire tests/scenario
 	$(BIN)/coverage report --skip-covered
 
-# The texts that are made from the code: pages of reference, parts of config/broker.toml.
-references: $(STAMPS)/runtime
+# The texts that are made from the code and its tests: pages of reference, parts of config/broker.toml.
+references: $(STAMPS)/test
 	@$(BIN)/python -m config.references
 
 # The documentation site, in build/site; needs no network once its tools are installed.
