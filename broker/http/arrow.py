@@ -7,14 +7,13 @@ memory, which a broker without such streams does not spend.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, final
 
 from starlette.responses import Response
 
-from broker.http.streams import Streams
+from broker.http.streams import Check, Streams
 from broker.links.container import Container
 from broker.management.request import NOT_IMPLEMENTED, Refused
 from broker.routing.entries.browse_slice import BrowseSlice
@@ -28,10 +27,6 @@ if TYPE_CHECKING:
 
 ARROW: Final = "pyarrow"
 NO_ARROW: Final = "Arrow streams need pyarrow: pip install 'jms-broker[arrow]'"
-
-
-Check = Callable[[], None]
-"""Raises BrokenOff if the client of a stream may have no further batch."""
 
 
 @final

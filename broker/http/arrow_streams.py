@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
 from starlette.responses import Response
 
 from broker.http.connection import CONNECTION, HttpConnection
-from broker.http.streams import BrokenOff, Streams
+from broker.http.streams import BrokenOff, Check, Streams
 from broker.log_events import STREAM_BROKEN
 from storage.api import StoreError
 
@@ -96,7 +96,7 @@ class ArrowStream(Response):
     """
 
     def __init__(
-        self, streams: Streams, schema: pa.Schema, batches: Batches, *, check: Callable[[], None]
+        self, streams: Streams, schema: pa.Schema, batches: Batches, *, check: Check
     ) -> None:
         super().__init__(status_code=200, media_type=MEDIA_TYPE)
         del self.headers["content-length"]

@@ -10,9 +10,9 @@ from starlette.routing import Route
 
 from broker.http.access import Visitor
 from broker.http.arguments import Arguments
-from broker.http.arrow import Check, LazyArrow
+from broker.http.arrow import LazyArrow
 from broker.http.site import Site, Work
-from broker.http.streams import BrokenOff
+from broker.http.streams import BrokenOff, Check
 from broker.links.access import BROWSE, LEASE, lease_resource, node_resource, subscription_resource
 from broker.links.rights_review import LOGIN_ENDED
 from broker.management.entity import VIEW

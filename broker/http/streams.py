@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, final
 
 from broker.management.request import BUSY, Refused
@@ -16,6 +17,10 @@ class ReportedFailure(Exception):  # noqa: N818 - an event, which the operator k
 
 class BrokenOff(Exception):  # noqa: N818 - an event, reported to the operator
     """A stream that cannot be finished. The text says why."""
+
+
+Check = Callable[[], None]
+"""Raises BrokenOff if the client of a stream may have no further batch."""
 
 
 @final

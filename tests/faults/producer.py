@@ -10,6 +10,7 @@ from broker.amqp.terminus import Source
 from tests.conformance.frames import Disposition, Transfer, frame, read_frame
 from tests.support.frames import attach_receiver, attach_sender, body_of, flow, message
 from tests.support.socket_client import SocketClient
+from tests.support.tls_listening import until
 
 WINDOW: Final = 50
 """Maximum number of messages that wait for their outcome at a time."""
@@ -64,6 +65,15 @@ class Producer:
         if isinstance(body, Disposition):
             last = body.first if body.last is None else body.last
             self.accepted.extend(self._first + each for each in range(body.first, last + 1))
+
+
+async def publishing(client: SocketClient, topic: str) -> tuple[Producer, asyncio.Task[None]]:
+    """Let a producer publish to `topic` without an end; return once 1,000 are accepted."""
+    producer = Producer(client, 0)
+    await producer.attach(topic, kind="topic")
+    running = asyncio.create_task(producer.run(ENDLESS))
+    await until(lambda: len(producer.accepted) >= 1000)
+    return producer, running
 
 
 async def drained(port: int, address: str, least: int, *, subscription: str = "") -> list[int]:

@@ -25,7 +25,7 @@ from tests.faults.failover import (
     everything_is_there,
     is_cut_off,
 )
-from tests.faults.producer import ENDLESS, Producer, died, drained
+from tests.faults.producer import Producer, died, drained, publishing
 from tests.faults.prompt import PromptClient
 from tests.support import postgres
 from tests.support.http import ask
@@ -234,16 +234,13 @@ async def test_a_subscriber_of_the_next_leader_misses_nothing_that_the_former_on
     """A topic without subscribers needs no commits: a leader without a tenure would accept on."""
     leader, standby = await quick.start()
     async with SocketClient(leader.port, patience_s=40) as client:
-        former = Producer(client, 0)
-        await former.attach("news", kind="topic")
-        publishing = asyncio.create_task(former.run(ENDLESS))
-        await until(lambda: len(former.accepted) >= 1000)
+        former, running = await publishing(client, "news")
         quick.sessions[leader].lose()
         cut_at = len(former.accepted)
         await standby.ready()
         assert await drained(standby.port, "news", 0, subscription="reader") == []
         accepted = len(former.accepted)
-        await is_cut_off(publishing)
+        await is_cut_off(running)
     assert len(former.accepted) == accepted > cut_at
     async with SocketClient(standby.port) as client:
         publisher = Producer(client, former.sent)

@@ -22,7 +22,7 @@ from tests.faults.failover import (
     everything_is_there,
     is_cut_off,
 )
-from tests.faults.producer import ENDLESS, Producer, drained
+from tests.faults.producer import ENDLESS, Producer, drained, publishing
 from tests.support import postgres
 from tests.support.socket_client import SocketClient
 from tests.support.tls_listening import until
@@ -140,15 +140,12 @@ async def test_a_leader_whose_session_is_ended_says_nothing_until_it_has_the_loc
     async with Members(tmp_path, server, server.database(), silence_ms=LONG_MS) as pair:
         leader, standby = await pair.start()
         async with SocketClient(leader.port, patience_s=40) as client:
-            former = Producer(client, 0)
-            await former.attach("news", kind="topic")
-            publishing = asyncio.create_task(former.run(ENDLESS))
-            await until(lambda: len(former.accepted) >= 1000)
+            former, running = await publishing(client, "news")
             pair.sessions[leader].held.add(MEMBER)  # so it is late with its next session
             await server.sql(f"SELECT pg_terminate_backend({await pair.lock_process()})")
             await standby.ready()
             assert await drained(standby.port, "news", 0, subscription="reader") == []
             accepted = len(former.accepted)
-            await is_cut_off(publishing)
+            await is_cut_off(running)
         assert len(former.accepted) == accepted, "no subscriber gets what was accepted since"
         await pair.check_commits()

@@ -418,31 +418,29 @@ class PostgresStore(SqlStore):
         self._proof.void()
         session = Session(self._url, self._application, self._session_settings, tell=self._notice)
         session.epoch = self._epoch
-        limit = asyncio.get_running_loop().call_later(self._limit_s, session.drop)
         try:
-            await self._connect(session)
-            # the last session's transaction is over once this one has the lock
-            if not await session.lock():
+            with session.dropped_after(self._limit_s):
+                await self._connect(session)
+                # the last session's transaction is over once this one has the lock
+                if not await session.lock():
+                    await self._check_epoch(session)
+                    raise AwayError(f"it is in use by {await session.holder()}")
                 await self._check_epoch(session)
-                raise AwayError(f"it is in use by {await session.holder()}")
-            await self._check_epoch(session)
-            number = await session.run(partial(contents.mark, name=COMMITS))
-            if changes is not None and number == self._number - 1:
-                await self._write(session, changes)
-            elif number != self._number:
-                raise StoreError(
-                    f"the store {self._name} has gone back to batch {number}, {self._number} was"
-                    " there: commits are missing, has a copy taken its place?"
-                )
-            # visible rows are committed; once this commit is on the standby, so are they
-            sent_us = steady_us()
-            await session.in_transaction(partial(contents.set_mark, name=IN_USE, value=1))
+                number = await session.run(partial(contents.mark, name=COMMITS))
+                if changes is not None and number == self._number - 1:
+                    await self._write(session, changes)
+                elif number != self._number:
+                    raise StoreError(
+                        f"the store {self._name} has gone back to batch {number}, {self._number}"
+                        " was there: commits are missing, has a copy taken its place?"
+                    )
+                # visible rows are committed; once this commit is on the standby, so are they
+                sent_us = steady_us()
+                await session.in_transaction(partial(contents.set_mark, name=IN_USE, value=1))
         except BaseException:
             session.drop()
             self._proof.void()
             raise
-        finally:
-            limit.cancel()
         self._session = session
         self._proof.add(session, sent_us)
         self._watch(session)

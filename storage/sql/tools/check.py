@@ -183,8 +183,10 @@ def _look_at_large_messages(connection: Connection, found: Findings, known: set[
         for row in rows:
             behind = row.number
             content = content_of(row)
-            damage = "" if content and is_complete(connection, content) else INCOMPLETE
-            damage = damage if content else BESIDES
+            if content is None:
+                damage = BESIDES
+            else:
+                damage = "" if is_complete(connection, content) else INCOMPLETE
             if damage and row.number not in known:
                 found.damaged += 1
                 _give_example(found, f"message {row.number}: {damage}")
