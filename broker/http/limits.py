@@ -29,6 +29,9 @@ API_REQUESTS_PER_USER_MAX: Final = 32
 EVENT_STREAMS_MAX: Final = 64
 """Maximum streams of server-sent events at a time, those of the console included."""
 
+EVENT_STREAMS_PER_USER_MAX: Final = 32
+"""Maximum of these of one user, so that another one sees what happens."""
+
 SNAPSHOT_BYTES_MAX: Final = 256 * 1024
 """Maximum bytes of one snapshot. A client that does not read it gets no further one meanwhile."""
 

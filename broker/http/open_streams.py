@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, final
 
-from broker.http.limits import EVENT_STREAMS_MAX
+from broker.http.limits import EVENT_STREAMS_MAX, EVENT_STREAMS_PER_USER_MAX
 from broker.links.container import Container
 from broker.management.request import BUSY, Refused
 
@@ -30,27 +31,31 @@ class OpenStreams:
 
     def __init__(self, container: Container) -> None:
         self._container: Final = container
-        self._open = 0
+        self._by_user: Final[Counter[str]] = Counter()
 
-    def check_room(self) -> None:
-        """Raise Refused if there are as many streams as there may be."""
-        if self._open >= EVENT_STREAMS_MAX:
+    def check_room(self, user: str) -> None:
+        """Raise Refused if there are as many streams as there may be, in all or of `user`."""
+        if self._by_user.total() >= EVENT_STREAMS_MAX:
             raise Refused(BUSY, f"{EVENT_STREAMS_MAX} streams are open; ask again later")
+        if self._by_user[user] >= EVENT_STREAMS_PER_USER_MAX:
+            text = f"{EVENT_STREAMS_PER_USER_MAX} streams of this user are open"
+            raise Refused(BUSY, f"{text}; close one, or ask again later")
 
     async def sent(
         self,
+        user: str,
         new_events: Callable[[], Awaitable[Sequence[bytes]]],
         may_go_on: Callable[[], bool],
         *,
         count: int = NO_END,
     ) -> AsyncIterator[bytes]:
-        """Yield the events that `new_events` returns, once a second, while `may_go_on`.
+        """Yield to `user` the events of `new_events`, once a second, while `may_go_on`.
 
         `may_go_on` asks who the client is by now. End with the broker, too, after `count` events,
         or when the client leaves. While a client does not read, no events are made for it, so
         nothing is kept.
         """
-        self._open += 1  # here: a stream that is never begun does not end, either
+        self._by_user[user] += 1  # here: a stream that is never begun does not end, either
         try:
             async for event in _paced(new_events, lambda: self._is_running() and may_go_on()):
                 yield event
@@ -58,7 +63,9 @@ class OpenStreams:
                 if count == 0:
                     return
         finally:
-            self._open -= 1
+            self._by_user[user] -= 1
+            if not self._by_user[user]:
+                del self._by_user[user]
 
     def _is_running(self) -> bool:
         return not self._container.closing

@@ -74,7 +74,7 @@ def compare(files: Sequence[Path], *, html: Path | None, markdown: Path | None) 
     """Write the pages that are asked for, or print the comparison; return the exit status."""
     try:
         compared = comparison_of([(file, read_json(file)) for file in files])
-        check_outputs((html, markdown))
+        check_outputs((html, markdown), read=files)
     except (ReportError, CannotRun) as error:
         print(f"conformance: {error}", file=sys.stderr)
         return EXIT_CANNOT

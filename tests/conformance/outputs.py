@@ -11,17 +11,20 @@ from .asked import CannotRun
 Write = Callable[[Path], None]
 
 
-def check_outputs(files: Iterable[Path | None]) -> None:
-    """Raise CannotRun if one of `files` is named twice, or could not be written; None is no file.
+def check_outputs(files: Iterable[Path | None], *, read: Iterable[Path] = ()) -> None:
+    """Raise CannotRun if one of `files` could not be written, is named twice, or is one of `read`.
 
-    A device, such as /dev/null, may be named twice.
+    None is no file. A device, such as /dev/null, may be named twice.
     """
+    inputs = [file.resolve() for file in read]
     found: list[Path] = []
     for file in files:
         if file is None:
             continue
         if file.resolve() in found and (file.is_file() or not file.exists()):
             raise CannotRun(f"{file}: it is named twice: each report needs a file of its own")
+        if file.resolve() in inputs:
+            raise CannotRun(f"{file}: it is one of the reports to be read: name another file")
         found.append(file.resolve())
         folder = file.absolute().parent
         if not folder.is_dir():

@@ -16,6 +16,9 @@ FORMAT: Final = "amqp-conformance-report-1"
 """The form of the file; another number means that older readers cannot read it."""
 
 
+NO_REPORT: Final = "it is no report that --json wrote"
+
+
 class ReportError(Exception):
     """A file is no report of a run."""
 
@@ -78,15 +81,17 @@ def read_json(file: Path) -> Report:
         return _report_of(content)
     except OSError as error:
         raise ReportError(f"{file}: it cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ReportError(f"{file}: it is no report that --json wrote: {error!r}") from None
+    except RecursionError:
+        raise ReportError(f"{file}: {NO_REPORT}: it is nested too deeply") from None
+    except ValueError as error:
+        raise ReportError(f"{file}: {NO_REPORT}: {error}") from None
 
 
 def _report_of(content: object) -> Report:
-    """Return the report. Raise ValueError, KeyError or TypeError for another form."""
+    """Return the report. Raise ValueError for another form."""
     report = _Fields(content, "the report")
     if (found := report.text("format")) != FORMAT:
-        raise ValueError(f"format {found!r}, not {FORMAT!r}")
+        raise ValueError(f"its format is {found!r:.60}, not {FORMAT!r}")
     return Report(
         broker=_broker_of(_Fields(report.of("broker", dict), "broker")),
         harness=report.text("harness"),
@@ -127,12 +132,12 @@ def _result_of(case: _Fields) -> Result:
 class _Fields:
     """An object of JSON, whose fields are read with the types that they should have.
 
-    Each reader raises KeyError without the field, and TypeError for another type.
+    Each reader raises ValueError without the field, or for another type.
     """
 
     def __init__(self, content: object, place: str) -> None:
         if not isinstance(content, dict):
-            raise TypeError(f"{place} is no object")
+            raise ValueError(f"{place} is no object")  # noqa: TRY004 - of the file, not of a caller
         self._content: Final[dict[str, Any]] = content
         self._place: Final = place
 
@@ -143,10 +148,12 @@ class _Fields:
 
     def of(self, name: str, *types: type) -> Any:
         """Return a field of one of `types`."""
+        if name not in self._content:
+            raise ValueError(f"{self._place} has no {name}")
         value = self._content[name]
         # not isinstance: a bool is no number
         if type(value) not in types:
-            raise TypeError(f"{self._place}: {name} is {value!r:.60}")
+            raise ValueError(f"{self._place}: {name} is {json.dumps(value):.60}")
         return value
 
     def text(self, name: str) -> str:
@@ -157,5 +164,5 @@ class _Fields:
         """Return a field that is a list of texts."""
         found: list[str] = self.of(name, list)
         if not all(isinstance(each, str) for each in found):
-            raise TypeError(f"{self._place}: {name} has something else than texts")
+            raise ValueError(f"{self._place}: {name} has something else than texts")
         return found

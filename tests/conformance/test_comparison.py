@@ -132,6 +132,19 @@ def test_a_page_that_cannot_be_written(
     assert f"{tmp_path / page}: {told}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["html", "markdown"])
+def test_no_page_takes_the_place_of_a_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    file = tmp_path / "report.json"
+    write_json(REPORT, file)
+    before = file.read_bytes()
+    pages: dict[str, Path | None] = {"html": None, "markdown": None, option: file}
+    assert compare([file], **pages) == 2
+    assert "it is one of the reports to be read" in capsys.readouterr().err
+    assert file.read_bytes() == before
+
+
 def test_a_file_that_is_no_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare([tmp_path / "missing.json"], html=None, markdown=None) == 2
     assert "missing.json: it cannot be read" in capsys.readouterr().err

@@ -189,12 +189,12 @@ def test_reports_have_a_surrogate_alone_as_an_escape(tmp_path: Path) -> None:
 
 
 NO_REPORTS: Final = [
-    pytest.param(None, "cannot be read", id="no file"),
-    pytest.param("<xml/>", "no report", id="no JSON"),
-    pytest.param("[]", "no report", id="no object"),
-    pytest.param("[" * 100_000, "no report", id="nested too deeply"),
-    pytest.param('{"format": "other-2"}', "other-2", id="another form"),
-    pytest.param(f'{{"format": "{FORMAT}"}}', "broker", id="half a report"),
+    pytest.param(None, "cannot be read: No such file", id="no file"),
+    pytest.param("<xml/>", "wrote: Expecting value: line 1 column 1", id="no JSON"),
+    pytest.param("[]", "wrote: the report is no object", id="no object"),
+    pytest.param("[" * 100_000, "wrote: it is nested too deeply", id="nested too deeply"),
+    pytest.param('{"format": "other-2"}', "wrote: its format is 'other-2'", id="another form"),
+    pytest.param(f'{{"format": "{FORMAT}"}}', "the report has no broker", id="half a report"),
 ]
 
 
@@ -240,7 +240,7 @@ def test_a_report_with_another_type_is_none(
         held = held[name]
     held[place[-1]] = value
     file.write_text(json.dumps(content))
-    with pytest.raises(ReportError, match="it is no report that --json wrote: TypeError"):
+    with pytest.raises(ReportError, match=r"that --json wrote: [a-z ]+(: \w+)? (is|has) "):
         read_json(file)
 
 

@@ -80,7 +80,7 @@ class SnapshotStreams:
         for topic in chosen:
             call.demand(VIEW, topic.right)
         streams, viewer = call.site.event_streams, call
-        streams.check_room()
+        streams.check_room(call.visitor.user)
         seen = dict.fromkeys((topic.name for topic in chosen), _since(call))
 
         async def new_events() -> Sequence[bytes]:
@@ -102,7 +102,7 @@ class SnapshotStreams:
 
         count = call.arguments.get("limit", NO_END)
         assert isinstance(count, int)
-        sent = streams.sent(new_events, may_go_on, count=count)
+        sent = streams.sent(call.visitor.user, new_events, may_go_on, count=count)
         return CallResult(stream=sent, media_type=MEDIA_TYPE)
 
     def _chosen(self, names: object) -> Sequence[SnapshotTopic]:

@@ -134,7 +134,7 @@ class ReadingPages:
         """Respond with a stream of these tiles, which all viewers share."""
         streams, viewer = self._site.event_streams, guest
         guest.visitor.demand(VIEW, METRICS)
-        streams.check_room()
+        streams.check_room(guest.visitor.user)
 
         async def new_events() -> Sequence[bytes]:
             return [f"data: {json.dumps(await self._live(viewer))}\n\n".encode()]
@@ -148,7 +148,8 @@ class ReadingPages:
             viewer = replace(viewer, visitor=visitor)
             return visitor.may(VIEW, METRICS)
 
-        return StreamingResponse(streams.sent(new_events, may_go_on), media_type=MEDIA_TYPE)
+        sent = streams.sent(guest.visitor.user, new_events, may_go_on)
+        return StreamingResponse(sent, media_type=MEDIA_TYPE)
 
     async def _live(self, guest: Guest) -> Mapping[str, object]:
         broker = await self._totals(guest)

@@ -73,6 +73,7 @@ def test_the_page_has_the_limits() -> None:
         "of these, requests of one user": f"{limits.API_REQUESTS_PER_USER_MAX}",
         "jobs that run at a time": f"{jobs.RUNNING_MAX}",
         "streams of events at a time": f"{limits.EVENT_STREAMS_MAX}",
+        "of these, streams of one user": f"{limits.EVENT_STREAMS_PER_USER_MAX}",
         "bytes of one snapshot": f"{limits.SNAPSHOT_BYTES_MAX:,}",
     }
     assert f"portions of {jobs.PORTION}," in PAGE
