@@ -165,23 +165,30 @@ SELECTORS: Final = [
 ]
 
 
+SELECTORS_A_QUERY: Final = {"duckdb": 5, "spark": len(SELECTORS)}
+"""DuckDB plans a query in a time that grows with the square of the number of its expressions."""
+
+
 @pytest.mark.requirement("PIP-67")
 def test_rows_are_selected_like_messages(engine: Engine) -> None:
-    """One query evaluates all selectors for all messages."""
+    """A query evaluates many selectors for all messages."""
     clock = SimulatedClock()
     columns = RowMaker(list(MESSAGE_COLUMNS), address="q")
     places = range(len(MESSAGES))
     batch = columns.batch(told_of(MESSAGES, positions=places, enqueued_us=[None] * len(MESSAGES)))
     rows = batch.to_pylist(maps_as_pydicts="strict")
     given = engine.table(MESSAGE_COLUMNS, [tuple(row.values()) for row in rows])
-    asked = ", ".join(f"{condition(text)} AS c{index}" for index, text in enumerate(SELECTORS))
-    found = query(f"SELECT {asked} FROM {{messages}} ORDER BY position", messages=given).rows()
+    read = [read_message(split(data, 0, len(data)), data, clock) for data in MESSAGES]
     wrong = []
-    for row, data in zip(found, MESSAGES, strict=True):
-        read = read_message(split(data, 0, len(data)), data, clock)
-        for text, is_selected in zip(SELECTORS, row.values(), strict=True):
-            if bool(is_selected) is not parse_selector(text).matches(read):
-                wrong.append((text, is_selected, data))
+    at_most = SELECTORS_A_QUERY[engine.name]
+    for start in range(0, len(SELECTORS), at_most):
+        some = SELECTORS[start : start + at_most]
+        asked = ", ".join(f"{condition(text)} AS c{index}" for index, text in enumerate(some))
+        found = query(f"SELECT {asked} FROM {{messages}} ORDER BY position", messages=given).rows()
+        for row, data, each in zip(found, MESSAGES, read, strict=True):
+            for text, is_selected in zip(some, row.values(), strict=True):
+                if bool(is_selected) is not parse_selector(text).matches(each):
+                    wrong.append((text, is_selected, data))
     assert not wrong
 
 
