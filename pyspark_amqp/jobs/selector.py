@@ -1,8 +1,9 @@
 """JMS selectors as conditions of SQL on the data source's columns, by the broker's grammar.
 
 All of JMS 2.0 3.8.1.1 is evaluated as by the broker: three truth values, no comparison between
-types, exact or approximate numbers. Three things differ: a whole number that overflows 64 bits in a
-calculation is unknown, and so is a ulong beyond them; the cost of a LIKE pattern is not limited.
+types, exact or approximate numbers. Four things differ: a whole number that overflows 64 bits in a
+calculation is unknown, and so is a ulong beyond them; the cost of a LIKE pattern is not limited; a
+calculation of very many steps is refused.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ GRAMMAR: Final = "routing/selector/grammar.lark"
 """The broker's own grammar, read as data: no code of `broker.routing` is needed here."""
 
 LONG_MAX: Final = 2**63 - 1
+
+CALCULATION_MAX: Final = 64 * 1024
+"""Maximum characters of a calculation in SQL, where its operands stand several times: each division
+more than doubles it, and an engine would take minutes to plan the query."""
 
 KEYWORDS: Final = {word: word if word in ("TRUE", "FALSE") else f"_{word}" for word in RESERVED}
 
@@ -145,6 +150,8 @@ def calculated(left: Value, right: Value, operator: str) -> Value:
     if left.exact is not None and right.exact is not None:
         is_exact = f"{left.exact} IS NOT NULL AND {right.exact} IS NOT NULL"
         approximate = f"(CASE WHEN NOT ({is_exact}) THEN {approximate} END)"
+    if len(approximate) > CALCULATION_MAX:
+        fail("a calculation has too many steps for SQL", left.start)
     return Value(left.start, exact=exact, approximate=approximate)
 
 

@@ -220,3 +220,11 @@ def test_what_is_no_selector_to_the_broker_is_none_here(text: str) -> None:
         parse_selector(text)
     with pytest.raises(SelectorError, match="at character"):
         condition(text)
+
+
+@pytest.mark.requirement("PIP-69")
+def test_a_calculation_that_sql_cannot_take_is_refused() -> None:
+    assert condition(f"n{' / 2' * 3} = 1")
+    assert condition(f"n{' + 1' * 20} = 1")
+    with pytest.raises(SelectorError, match="too many steps for SQL, at character 6"):
+        condition(f"b OR n{' / 2' * 100} = 1")
