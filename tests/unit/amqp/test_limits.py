@@ -142,7 +142,9 @@ HITS: Final = {
     "JMS_SHOWN_BYTES_MAX": "http/test_jms_message.py::test_a_large_body_is_left_out",
     "XML_BYTES_MAX": "http/test_soap_jms.py::test_only_the_namespace_of_the_root_is_read",
     "EVENT_STREAMS_MAX": "http/test_open_streams.py::test_there_are_only_so_many_streams",
-    "EVENT_STREAMS_PER_USER_MAX": "http/test_open_streams.py::test_one_user_leaves_room_for_another",
+    "EVENT_STREAMS_PER_USER_MAX": (
+        "http/test_open_streams.py::test_one_user_leaves_room_for_another"
+    ),
     "AUDIT_REPORT_BYTES_MAX": "http/console/test_pipeline_audit.py::test_files_that_are_no_report",
     "SNAPSHOT_BYTES_MAX": (
         "http/api/test_event_stream.py::test_a_snapshot_that_is_too_large_is_left_out"
