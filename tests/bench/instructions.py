@@ -47,6 +47,8 @@ POLL_SECONDS: Final = 0.05
 class CountedBroker(OurBroker):
     """A broker within callgrind."""
 
+    start_seconds = 900.0
+
     def __init__(self, program: Path) -> None:
         super().__init__(program.absolute(), name=str(program))
         self._dumps = 0
