@@ -20,6 +20,7 @@ from broker.message import Message
 from broker.routing.addresses.policy import BLOCK
 from broker.routing.batches.staged_transaction import check_room
 from broker.routing.capacity import CapacityCheck
+from broker.routing.commit_work import check_work
 from broker.routing.credit.memory import OPERATION_BYTES
 from broker.routing.entries.dead_letter import REJECTED_UNSAID, Cause
 from broker.routing.entries.entry import QueueEntry
@@ -307,6 +308,7 @@ class Transaction:
         if room is not None:
             self._give_back_retired(room)
             room.check()
+        check_work(self._posted)
 
     def roll_back(self, batch: Batch) -> None:
         """Undo all work: drop the posted messages, and roll back acquisitions and retirements."""

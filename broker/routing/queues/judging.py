@@ -17,6 +17,9 @@ the next turn of the event loop."""
 STEPS_PER_EVALUATION: Final[i64] = 100
 """Steps of a selector that count as one more evaluation: 10 µs at most, compiled."""
 
+COPIES_PER_EVALUATION: Final[i64] = 16
+"""Entries of subscriptions for one message that count as one evaluation: 8 µs of work, compiled."""
+
 
 def evaluations_in(steps: i64) -> i64:
     """Return the evaluations as which one that took so many steps counts."""
@@ -55,7 +58,7 @@ class Judging(TimerCallback):
             self._context.call_after(0, self)
 
     def publish(self, evaluations: i64) -> None:
-        """Count `evaluations` for a message that a client sends to a topic."""
+        """Count `evaluations` for a message that a client sends to a topic, or work like them."""
         self.spend(evaluations)
         if self.left <= 0 and self.watcher is not None:
             self.watcher.judged_enough()

@@ -170,6 +170,13 @@ class Bindings:
         self.price = min(visited, i64(len(self.gates))) + evaluations_in(self._paid) - 1
         return list(found)
 
+    def price_max(self) -> i64:
+        """Return what a `matching` costs at most, in evaluations."""
+        if not self.are_selective:
+            return 0
+        filters = i64(len(self.gates))
+        return filters + evaluations_in(FREE_STEPS + SHARED_STEPS + filters * SHARE_MIN)
+
     def _pay(self, facts: Facts, gate: FilterGroup) -> None:
         """Pay for the steps of `gate`, and limit those of the next filter.
 

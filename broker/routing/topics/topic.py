@@ -10,6 +10,7 @@ from broker.log_events import SELECTOR_GIVEN_UP
 from broker.message import Message
 from broker.routing.addresses.policy import BLOCK, AddressPolicy
 from broker.routing.credit.credit_pool import UNLIMITED, CreditPool
+from broker.routing.queues.judging import COPIES_PER_EVALUATION
 from broker.routing.queues.node import TOPIC, Node
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.queue_limits import room_beside
@@ -48,6 +49,9 @@ class Topic(Node):
             for queue in queues:
                 queue.check_room(message)
         self._fan_out(queues, message, batch)
+        copies = i64(len(queues))
+        if copies >= COPIES_PER_EVALUATION:
+            self.router.context.judging.publish(copies // COPIES_PER_EVALUATION)
 
     def publish(self, message: Message, batch: Batch) -> None:
         self._fan_out(self.destinations(message), message, batch)

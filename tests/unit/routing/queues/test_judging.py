@@ -4,7 +4,12 @@ import pytest
 
 from broker.message import Message
 from broker.routing.entries.filter import ConsumerFilter
-from broker.routing.queues.judging import JUDGED_IN_TURN, STEPS_PER_EVALUATION, JudgingWatcher
+from broker.routing.queues.judging import (
+    COPIES_PER_EVALUATION,
+    JUDGED_IN_TURN,
+    STEPS_PER_EVALUATION,
+    JudgingWatcher,
+)
 from broker.routing.queues.queue import Queue
 from broker.routing.queues.selection import JUDGED_AT_ONCE, SHARE_MIN
 from broker.routing.selector import parse_selector
@@ -12,7 +17,7 @@ from broker.routing.selector.facts import STEPS_MAX
 from broker.routing.topics.binding import FREE_STEPS, SHARED_STEPS, Binding
 from broker.routing.topics.topic import Topic
 from tests.support.parties import RecordingConsumer
-from tests.support.routing import Routing
+from tests.support.routing import Routing, new_message
 from tests.support.selected import selectable
 
 pytestmark = [pytest.mark.requirement("RCV-05"), pytest.mark.attack("S1")]
@@ -168,6 +173,24 @@ def test_who_publishes_what_takes_many_steps_rests_until_the_next_turn() -> None
         topic.put(long(), routing.batch)
         published += 1
         assert published < 10
+    routing.advance(0)
+    assert routing.router.context.judging.left == JUDGED_IN_TURN
+
+
+@pytest.mark.parametrize(
+    ("subscriptions", "rests"), [(COPIES_PER_EVALUATION - 1, 0), (COPIES_PER_EVALUATION, 1)]
+)
+def test_who_publishes_for_many_subscriptions_rests_until_the_next_turn(
+    subscriptions: int, rests: int
+) -> None:
+    routing = Routing()
+    topic = routing.topic()
+    for number in range(subscriptions):
+        topic.bind(Binding(routing.queue(f"s{number}")))
+    watcher = routing.router.context.judging.watcher = Counting()
+    for _ in range(JUDGED_IN_TURN):
+        topic.put(new_message(), routing.batch)
+    assert watcher.rests == rests
     routing.advance(0)
     assert routing.router.context.judging.left == JUDGED_IN_TURN
 
