@@ -77,7 +77,11 @@ class HeldEntries:
                 found.append(each)
         return found
 
-    def clear(self) -> None:
-        """Remove all entries."""
-        self._entries.clear()
-        self.bytes = 0
+    def drain(self, at_most: i64) -> list[QueueEntry]:
+        """Remove and return up to `at_most` entries, for a queue that is deleted."""
+        found: list[QueueEntry] = []
+        while self._entries and i64(len(found)) < at_most:
+            entry = self._entries.popitem()[1][0]
+            self.bytes -= entry.message.encoded_size
+            found.append(entry)
+        return found

@@ -492,9 +492,9 @@ class Queue(Consumable, Wakeable):
         if state.observer is not None:
             state.observer.dropped(self, state.contents(), batch, why="with their queue")
         has_entries = self.backlogs.waiting + state.held() > 0
-        slots = state.clear()
+        remains = state.clear()
         if has_entries:
-            self.context.deleted_entries.take(state, slots)
+            self.context.deleted_entries.take(state, remains)
         self.persistence.close(batch)
         self.delivery.close()
         self.tell_producers()

@@ -14,6 +14,7 @@ from broker.routing.entries.entry import QueueEntry
 from broker.routing.entries.participants import Consumer, QueueObserver
 from broker.routing.queues.backlog import Backlog
 from broker.routing.queues.backlogs import Backlogs
+from broker.routing.queues.deleted_entries import Remains
 from broker.routing.queues.node_context import NodeContext
 from broker.routing.queues.schedule import Schedule
 from broker.routing.queues.sweep import Sweep
@@ -115,13 +116,12 @@ class QueueState:
         if self.sweep is not None:
             self.sweep.expiring -= expiring
 
-    def clear(self) -> list[list[QueueEntry | None]]:
-        """Remove all entries but acquired ones; return the slots of those that were in memory."""
-        slots = self.backlogs.clear()
-        if self.schedule is not None:
-            slots.append([*self.schedule.entries()])
-            self.schedule.close()
-        return slots
+    def clear(self) -> Remains:
+        """Remove all entries but acquired ones; return those that were in memory."""
+        schedule, self.schedule = self.schedule, None
+        if schedule is not None:
+            schedule.close()
+        return Remains(self.backlogs.clear(), schedule)
 
     # -- expiry
 

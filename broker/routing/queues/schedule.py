@@ -116,10 +116,16 @@ class Timeline:
         """Return all entries in the order in which they fall due."""
         return [waiting[2] for waiting in sorted(self._heap) if self._waits(waiting[2])]
 
-    def clear(self) -> None:
-        """Remove all entries."""
-        self._heap = []
-        self._entries.clear()
+    def drain(self, at_most: i64) -> list[QueueEntry]:
+        """Remove and return up to `at_most` entries, whichever are at hand."""
+        found: list[QueueEntry] = []
+        heap = self._heap
+        while heap and i64(len(found)) < at_most:
+            entry = heap.pop()[2]
+            if self._waits(entry):
+                del self._entries[int(stored_position(entry))]
+                found.append(entry)
+        return found
 
 
 @final
@@ -235,11 +241,15 @@ class Schedule(TimerCallback):
         return self.by_wall.cancel(number)
 
     def close(self) -> None:
-        """Remove all entries of the deleted queue; timers still set do not keep it alive."""
+        """Release no more entries of the deleted queue; timers still set do not keep it alive."""
         self._queue = None
-        self.by_wall.clear()
-        self.paused.clear()
-        self.held.clear()
+
+    def drain(self, at_most: i64) -> list[QueueEntry]:
+        """Remove and return up to `at_most` entries of the deleted queue, in no order."""
+        found = self.by_wall.drain(at_most)
+        found += self.paused.drain(at_most - i64(len(found)))
+        found += self.held.drain(at_most - i64(len(found)))
+        return found
 
 
 def end_of_wait(message: Message) -> i64:

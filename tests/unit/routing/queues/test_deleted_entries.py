@@ -2,17 +2,22 @@
 
 from typing import Final
 
+import pytest
+
+from broker.message import AT_ONCE
 from broker.routing.queues.deleted_entries import LET_GO_AT_ONCE
 from broker.routing.queues.queue import Queue
-from tests.support.routing import Routing
+from tests.support.routing import Routing, new_message
 
 MANY: Final = int(LET_GO_AT_ONCE) * 2 + 100
 
 
-def filled(routing: Routing, name: str, count: int) -> Queue:
-    """Return a queue with `count` messages."""
+def filled(routing: Routing, name: str, count: int, *, scheduled: bool = False) -> Queue:
+    """Return a queue with `count` messages, which wait for a delivery time if `scheduled`."""
     queue = routing.queue(name)
-    routing.put(queue, *[b"x"] * count)
+    at_ms = routing.clock.wall_ms() + 1000 if scheduled else AT_ONCE
+    for _ in range(count):
+        queue.put(new_message(deliver_at_ms=at_ms), routing.batch)
     return queue
 
 
@@ -22,10 +27,11 @@ def test_a_short_queue_is_gone_at_once() -> None:
     assert routing.router.memory.total() == 0
 
 
-def test_a_long_queue_leaves_memory_in_several_turns_of_the_event_loop() -> None:
+@pytest.mark.parametrize("scheduled", [False, True], ids=["waiting", "scheduled"])
+def test_a_long_queue_leaves_memory_in_several_turns_of_the_event_loop(scheduled: bool) -> None:
     routing = Routing()
     memory = routing.router.memory
-    queue = filled(routing, "q", MANY)
+    queue = filled(routing, "q", MANY, scheduled=scheduled)
     each = memory.total() // MANY
     routing.router.delete(queue, routing.batch)
     left = [memory.total() // each]

@@ -34,7 +34,7 @@ def test_entries_are_kept_in_the_order_in_which_they_came() -> None:
     assert held.get(34) is second
     assert held.remove(34) is second
     assert (held.remove(34), held.get(34), held.cause_of(second)) == (None, None, None)
-    held.clear()
+    assert (held.drain(1), held.drain(2)) == ([third], [first])
     assert (held.size(), held.bytes) == (0, 0)
 
 

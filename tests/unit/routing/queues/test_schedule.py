@@ -428,8 +428,11 @@ def test_a_timeline_lets_go_of_what_is_due_in_order() -> None:
     assert timeline.pop(9) is None
     assert timeline.cancel(stored_position(a)) is a
     assert [timeline.pop(20), timeline.pop(20), timeline.pop(20)] == [b, c, None]
-    timeline.add(30, a)
-    timeline.clear()
+    for entry in (a, b, c):
+        timeline.add(30, entry)
+    timeline.cancel(stored_position(c))
+    assert timeline.drain(1) == [b]
+    assert timeline.drain(2) == [a]
     assert (timeline.size(), timeline.next_ms()) == (0, NOTHING)
 
 
