@@ -9,7 +9,15 @@ from mypy_extensions import i64
 from broker.clock import Clock
 from broker.log_events import Notice
 from broker.routing.timer_queue import TimerCallback, TimerQueue
+from broker.routing.turn_budget import TurnBudget
 from broker.stats import Stats
+
+RELEASED_IN_TURN: Final[i64] = 2000
+"""Maximum scheduled messages that all queues release before the event loop serves sockets
+(`docs/design/hostile-input.md` R7)."""
+
+SWEPT_IN_TURN: Final[i64] = 10_000
+"""Maximum entries that the sweeps of all queues look at before the event loop serves sockets."""
 
 
 @final
@@ -56,13 +64,15 @@ class RoutingContext:
     """The surroundings of each part of routing.
 
     `notices` are lines for the operator; the code that logs them empties the list. `changes` are
-    those for the audit.
+    those for the audit. `releases` and `sweeps` limit the work of a turn of the event loop.
     """
 
     def __init__(self, clock: Clock, stats: Stats) -> None:
         self.clock: Final = clock
         self.stats: Final = stats
         self.timer_queue: Final = TimerQueue()
+        self.releases: Final = TurnBudget(RELEASED_IN_TURN, clock, self.timer_queue)
+        self.sweeps: Final = TurnBudget(SWEPT_IN_TURN, clock, self.timer_queue)
         self.notices: Final[list[Notice]] = []
         self.changes: Final = RoutingChanges()
 

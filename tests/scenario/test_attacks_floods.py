@@ -18,8 +18,7 @@ from broker.amqp.performatives import RECEIVER, Attach, Close, Detach, End, Flow
 from broker.amqp.terminus import Target
 from broker.app import App
 from broker.routing.addresses.policy import AddressPolicy
-from broker.routing.queues.schedule import RELEASED_AT_MOST
-from broker.routing.queues.sweep import SWEEP_AT_MOST
+from broker.routing.context import RELEASED_IN_TURN, SWEPT_IN_TURN
 from broker.settings import MEMORY, given_settings
 from storage.batch import Batch
 from tests.scenario.test_attacks_resources import BODY, MEMORY_MAX, OURS, errors_in, small_broker
@@ -89,7 +88,7 @@ def test_a_dead_letter_queue_moves_nothing_to_itself(no_harm: NoHarm) -> None:
 def test_messages_that_fall_due_at_one_moment_leave_turns_to_others(no_harm: NoHarm) -> None:
     """R7: the healthy client is served between two turns, and each turn is bounded."""
     broker = Broker()
-    due = int(RELEASED_AT_MOST) * 2 + 5
+    due = int(RELEASED_IN_TURN) * 2 + 5
     with no_harm.beside(broker) as healthy:
         broker.fill("q", 1)
         for _ in range(due):
@@ -97,7 +96,7 @@ def test_messages_that_fall_due_at_one_moment_leave_turns_to_others(no_harm: NoH
         broker.advance(1000)
         turns = 1
         while broker.queue().backlogs.waiting < due + 1:
-            assert broker.queue().backlogs.waiting <= turns * RELEASED_AT_MOST + 1
+            assert broker.queue().backlogs.waiting <= turns * RELEASED_IN_TURN + 1
             healthy.exchange()
             broker.advance(0)
             turns += 1
@@ -108,13 +107,13 @@ def test_messages_that_fall_due_at_one_moment_leave_turns_to_others(no_harm: NoH
 def test_messages_that_expire_at_one_moment_leave_turns_to_others(no_harm: NoHarm) -> None:
     """R7: a sweep looks at 10,000."""
     broker = Broker()
-    count = int(SWEEP_AT_MOST) + 2000
+    count = int(SWEPT_IN_TURN) + 2000
     with no_harm.beside(broker) as healthy:
         broker.fill("q", 1)
         for _ in range(count):
             broker.queue().put(new_message(expires_at_ms=WALL_START_MS + 10), Batch())
         broker.advance(1000)
-        assert count - SWEEP_AT_MOST <= broker.queue().contents() < count
+        assert count - SWEPT_IN_TURN <= broker.queue().contents() < count
         healthy.exchange()
         broker.advance(1000)
         broker.advance(1000)

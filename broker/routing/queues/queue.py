@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from broker.message import AT_ONCE, NEVER, NOWHERE, Message, Origin
 from broker.routing.addresses.policy import BLOCK, DROP_OLDEST, AddressPolicy
+from broker.routing.context import SWEPT_IN_TURN
 from broker.routing.credit.credit_pool import UNLIMITED, CreditPool
 from broker.routing.entries import delivery_attempt, redelivery
 from broker.routing.entries.dead_letter import DELIVERY_LIMIT, EXPIRED, REJECTED_UNSAID, Cause
@@ -30,7 +31,7 @@ from broker.routing.queues.queue_delivery import QueueDelivery
 from broker.routing.queues.queue_persistence import QueuePersistence
 from broker.routing.queues.queue_state import QueueState
 from broker.routing.queues.schedule import Schedule
-from broker.routing.queues.sweep import SWEEP_AT_MOST, Sweep
+from broker.routing.queues.sweep import Sweep
 from storage.batch import Batch
 from storage.records import StoredMessage
 
@@ -367,11 +368,11 @@ class Queue(Consumable, Wakeable):
     # -- time
 
     def _run_sweep(self, sweep: Sweep, batch: Batch) -> None:
-        """Move or discard expired entries that no delivery has met, up to SWEEP_AT_MOST."""
-        for entry in sweep.run(self.backlogs):
+        """Move or discard expired entries that no delivery has met, within the turn's budget."""
+        for entry in sweep.run(self.backlogs, self.context.routing.sweeps):
             self.state.expire(entry, self.backlog_of(entry.message.priority), batch)
         if sweep.is_complete and not (self.policy.expiry and self.state.holds_too_much()):
-            self.backlogs.ask_expired(self.context.clock.wall_ms(), SWEEP_AT_MOST)
+            self.backlogs.ask_expired(self.context.clock.wall_ms(), SWEPT_IN_TURN)
         sweep.arm(self, self.context.routing)
 
     def due(self, now_ms: i64) -> None:

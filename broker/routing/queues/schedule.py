@@ -26,10 +26,6 @@ from broker.routing.timer_queue import NOTHING, TimerCallback
 LOOK_AGAIN_MS: Final[i64] = 60_000
 """Maximum delay of a delivery if the wall clock has been put forward meanwhile."""
 
-RELEASED_AT_MOST: Final[i64] = 2000
-"""Maximum entries released before the event loop serves sockets
-(`docs/design/hostile-input.md` R7)."""
-
 CANCELLED_FREE: Final = 64
 """Cancelled entries that may stay in a heap in addition to as many as it has others."""
 
@@ -200,19 +196,21 @@ class Schedule(TimerCallback):
             self._arm()
 
     def take_due(self) -> tuple[list[QueueEntry], list[QueueEntry]]:
-        """Remove entries whose time has come, RELEASED_AT_MOST together; set the timer for others.
+        """Remove entries whose time has come, within the turn's budget; set a timer for the others.
 
         Return first those whose delivery time or expiry has come, then those whose pause after a
         failure is over.
         """
         self.is_due = False
         wall_ms = self._context.clock.wall_ms()
-        scheduled = _pop(self.by_wall, wall_ms, RELEASED_AT_MOST)
+        budget = self._context.releases
+        scheduled = _pop(self.by_wall, wall_ms, budget.left)
         if scheduled:
             late_ms = wall_ms - end_of_wait(scheduled[0].message)
             self._context.stats.measured.schedule_lateness_us.observe(late_ms * 1000)
-        left = RELEASED_AT_MOST - i64(len(scheduled))
+        left = budget.left - i64(len(scheduled))
         paused = _pop(self.paused, self._context.clock.now_ms(), left)
+        budget.spend(i64(len(scheduled)) + i64(len(paused)))
         self._arm()
         return scheduled, paused
 

@@ -11,11 +11,9 @@ from broker.routing.context import RoutingContext
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.queues.backlogs import Backlogs
 from broker.routing.timer_queue import TimerCallback
+from broker.routing.turn_budget import TurnBudget
 
 SWEEP_EVERY_MS: Final[i64] = 1000
-SWEEP_AT_MOST: Final[i64] = 10_000
-"""Maximum entries that one sweep looks at: bounded work a tick
-(`docs/design/hostile-input.md` R7)."""
 NO_SWEEP: Final[i64] = -1
 
 
@@ -25,6 +23,8 @@ class Sweep:
 
     `expiring` counts the queue's entries with an expiry; sweeps go on while there are any.
     `is_due`: it is time for one. `is_complete`: the last one has reached the end of the queue.
+    The sweeps of all queues share a budget for each turn of the event loop
+    (`docs/design/hostile-input.md` R7): a sweep for which nothing is left begins in the next turn.
     """
 
     def __init__(self) -> None:
@@ -32,13 +32,16 @@ class Sweep:
         self.is_due = False
         self.is_complete = False
         self._at_ms: i64 = NO_SWEEP
+        self._is_put_off = False
         self._priority: i64 = 0
         self._from: i64 = -1
 
     def arm(self, owner: TimerCallback, context: RoutingContext) -> None:
         """Have `owner` called when it is time for the next sweep, if there is one to do."""
         if self._at_ms == NO_SWEEP and self.expiring > 0:
-            self._at_ms = context.clock.now_ms() + SWEEP_EVERY_MS
+            self._at_ms = context.clock.now_ms()
+            if not self._is_put_off:
+                self._at_ms += SWEEP_EVERY_MS
             context.timer_queue.at(self._at_ms, owner)
 
     def tick(self, now_ms: i64) -> None:
@@ -46,20 +49,22 @@ class Sweep:
         if self._at_ms != NO_SWEEP and now_ms >= self._at_ms:
             self.is_due = True
 
-    def run(self, backlogs: Backlogs) -> list[QueueEntry]:
-        """Look at up to SWEEP_AT_MOST entries in memory, from where the last sweep ended.
+    def run(self, backlogs: Backlogs, budget: TurnBudget) -> list[QueueEntry]:
+        """Look at entries in memory, from where the last sweep ended, as far as `budget` goes.
 
         Return those that have an expiry.
         """
         self.is_due = False
         self._at_ms = NO_SWEEP
         found: list[QueueEntry] = []
-        left = SWEEP_AT_MOST
+        left = budget.left
+        self._is_put_off = left <= 0
         while left > 0 and self._priority < 10:
             left -= self._part(backlogs, left, found)
             if left > 0:
                 self._priority += 1
                 self._from = -1
+        budget.spend(budget.left - left)
         self.is_complete = self._priority == 10
         if self.is_complete:
             self._priority = 0

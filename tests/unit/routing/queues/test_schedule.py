@@ -8,11 +8,12 @@ from typing import Final
 import pytest
 
 from broker.routing.addresses.policy import REJECT, AddressPolicy
+from broker.routing.context import RELEASED_IN_TURN
 from broker.routing.entries.record_mapping import stored_position
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.errors import QueueFull
 from broker.routing.queues.queue import Queue
-from broker.routing.queues.schedule import LOOK_AGAIN_MS, RELEASED_AT_MOST, Schedule, Timeline
+from broker.routing.queues.schedule import LOOK_AGAIN_MS, Schedule, Timeline
 from broker.routing.timer_queue import NOTHING
 from tests.support.clock import START_MS, WALL_START_MS
 from tests.support.parties import RecordingConsumer
@@ -193,13 +194,30 @@ def test_a_moment_that_never_comes_breaks_nothing() -> None:
 def test_many_that_fall_due_at_once_come_in_turns_with_everything_else() -> None:
     routing = Routing()
     queue = routing.queue()
-    for _ in range(int(RELEASED_AT_MOST) + 5):
+    for _ in range(int(RELEASED_IN_TURN) + 5):
         put_later(routing, queue, b"x", 10)
     routing.advance(10)
-    assert queue.backlogs.waiting == RELEASED_AT_MOST
+    assert queue.backlogs.waiting == RELEASED_IN_TURN
     assert routing.router.timer_queue.next_deadline_ms() == routing.clock.now_ms()
     routing.advance(0)
-    assert queue.backlogs.waiting == RELEASED_AT_MOST + 5
+    assert queue.backlogs.waiting == RELEASED_IN_TURN + 5
+
+
+@pytest.mark.attack("R7")
+@pytest.mark.requirement("DLY-04")
+def test_queues_whose_messages_fall_due_together_share_a_turn() -> None:
+    routing = Routing()
+    queues = [routing.queue(f"q{number}") for number in range(10)]
+    each = int(RELEASED_IN_TURN) // 4
+    for queue in queues:
+        for _ in range(each):
+            put_later(routing, queue, b"x", 10)
+    released: list[int] = []
+    routing.advance(10)
+    while not released or released[-1] < 10 * each:
+        released.append(sum(int(queue.backlogs.waiting) for queue in queues))
+        routing.advance(0)
+    assert released == [RELEASED_IN_TURN, 2 * RELEASED_IN_TURN, 10 * each]
 
 
 @pytest.mark.requirement("DLY-04")

@@ -2,9 +2,10 @@
 
 import pytest
 
+from broker.routing.context import SWEPT_IN_TURN
 from broker.routing.entries.redelivery import Disposal
 from broker.routing.queues.queue import Queue
-from broker.routing.queues.sweep import SWEEP_AT_MOST, SWEEP_EVERY_MS
+from broker.routing.queues.sweep import SWEEP_EVERY_MS
 from tests.support.clock import WALL_START_MS
 from tests.support.parties import RecordingProducer
 from tests.support.routing import Routing, bodies, counts, new_message
@@ -54,7 +55,7 @@ def test_an_expired_message_goes_though_nobody_asks_for_it() -> None:
 def test_a_sweep_is_bounded_and_the_next_one_goes_on_where_it_ended() -> None:
     routing = Routing()
     queue = routing.queue()
-    immortal = [b"x"] * int(SWEEP_AT_MOST)
+    immortal = [b"x"] * int(SWEPT_IN_TURN)
     routing.put(queue, *immortal[5:], priority=3)
     put_mortal(routing, queue, 10, priority=3)
     routing.put(queue, *immortal[:6], priority=4)
@@ -65,6 +66,22 @@ def test_a_sweep_is_bounded_and_the_next_one_goes_on_where_it_ended() -> None:
     assert before - queue.backlogs.waiting == 1
     routing.advance(SWEEP_EVERY_MS)
     assert before - queue.backlogs.waiting == 2
+
+
+@pytest.mark.attack("R7")
+@pytest.mark.requirement("PRD-04")
+def test_sweeps_of_many_queues_take_turns() -> None:
+    routing = Routing()
+    queues = [routing.queue(f"q{number}") for number in range(4)]
+    for queue in queues:
+        for _ in range(int(SWEPT_IN_TURN)):
+            put_mortal(routing, queue, 10)
+    left = []
+    routing.advance(SWEEP_EVERY_MS)
+    for _ in queues:
+        left.append(sum(queue.backlogs.waiting > 0 for queue in queues))
+        routing.advance(0)
+    assert left == [3, 2, 1, 0]
 
 
 def test_other_deadlines_bring_no_more_sweeps() -> None:
