@@ -6,6 +6,7 @@ from typing import final
 
 from mypy_extensions import i64
 
+from broker.routing.context import SWEPT_IN_TURN
 from broker.routing.entries.entry import QueueEntry
 from broker.routing.queues.backlog import Backlog
 from broker.routing.queues.pages import PagedEntries
@@ -63,14 +64,14 @@ class Backlogs:
                 dropped.append(page)
         return dropped
 
-    def ask_expired(self, wall_ms: i64, at_most: i64) -> None:
-        """Request pages with messages that have expired by `wall_ms`, up to `at_most` by priority.
+    def ask_expired(self, wall_ms: i64) -> None:
+        """Request pages with messages that have expired by `wall_ms`, some for each priority.
 
         Loading moves or discards these messages.
         """
         for backlog in self.existing():
             if backlog.paged is not None:
-                backlog.paged.ask_expired(wall_ms, at_most)
+                backlog.paged.ask_expired(wall_ms, SWEPT_IN_TURN)
 
     def clear(self) -> list[list[QueueEntry | None]]:
         """Remove all entries; return the slots of those that were in memory."""

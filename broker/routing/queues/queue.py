@@ -12,7 +12,6 @@ from mypy_extensions import i64
 
 from broker.message import AT_ONCE, NEVER, NOWHERE, Message, Origin
 from broker.routing.addresses.policy import BLOCK, DROP_OLDEST, AddressPolicy
-from broker.routing.context import SWEPT_IN_TURN
 from broker.routing.credit.credit_pool import UNLIMITED, CreditPool
 from broker.routing.entries import delivery_attempt, redelivery
 from broker.routing.entries.dead_letter import DELIVERY_LIMIT, EXPIRED, REJECTED_UNSAID, Cause
@@ -372,7 +371,7 @@ class Queue(Consumable, Wakeable):
         for entry in sweep.run(self.backlogs, self.context.routing.sweeps):
             self.state.expire(entry, self.backlog_of(entry.message.priority), batch)
         if sweep.is_complete and not (self.policy.expiry and self.state.holds_too_much()):
-            self.backlogs.ask_expired(self.context.clock.wall_ms(), SWEPT_IN_TURN)
+            self.backlogs.ask_expired(self.context.clock.wall_ms())
         sweep.arm(self, self.context.routing)
 
     def due(self, now_ms: i64) -> None:
