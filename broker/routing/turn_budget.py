@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final
 
 from mypy_extensions import i64
 
@@ -10,7 +10,6 @@ from broker.clock import Clock
 from broker.routing.timer_queue import TimerCallback, TimerQueue
 
 
-@final
 class TurnBudget(TimerCallback):
     """An amount of work, of which `left` is left in this turn.
 

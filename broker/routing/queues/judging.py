@@ -8,7 +8,7 @@ from typing import Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from broker.routing.context import RoutingContext
-from broker.routing.timer_queue import TimerCallback
+from broker.routing.turn_budget import TurnBudget
 
 JUDGED_IN_TURN: Final[i64] = 4000
 """Evaluations after which no other queue begins to judge, and publishers are not read on, before
@@ -36,34 +36,16 @@ class JudgingWatcher:
 
 
 @final
-class Judging(TimerCallback):
-    """The evaluations that are left in this turn of the event loop, for queues and topics.
-
-    They are not renewed in each turn, but in the turn after they are spent: so nothing is done for
-    them in most turns.
-    """
+class Judging(TurnBudget):
+    """The evaluations that are left in this turn of the event loop, for queues and topics."""
 
     watcher: JudgingWatcher | None = None
 
     def __init__(self, context: RoutingContext) -> None:
-        self.left: i64 = JUDGED_IN_TURN
-        self._context: Final = context
-        self._is_armed = False
-
-    def spend(self, evaluations: i64) -> None:
-        """Count `evaluations`. If none are left, there are new ones in the next turn."""
-        self.left -= evaluations
-        if self.left <= 0 and not self._is_armed:
-            self._is_armed = True
-            self._context.call_after(0, self)
+        super().__init__(JUDGED_IN_TURN, context.clock, context.timer_queue)
 
     def publish(self, evaluations: i64) -> None:
         """Count `evaluations` for a message that a client sends to a topic, or work like them."""
         self.spend(evaluations)
         if self.left <= 0 and self.watcher is not None:
             self.watcher.judged_enough()
-
-    def due(self, now_ms: i64) -> None:  # noqa: ARG002 - at once, whatever the time
-        """Renew the evaluations: a turn of the event loop begins."""
-        self._is_armed = False
-        self.left = JUDGED_IN_TURN
