@@ -94,6 +94,19 @@ def test_every_cited_document_exists() -> None:
     )
 
 
+def test_every_cited_file_of_tests_exists() -> None:
+    text = "`links/test_a.py`\nand `test_b.py`, `tests/x/test_a.py`"
+    known = ["tests/unit/links/test_a.py", "tests/wire/test_b.py"]
+    assert list(tidy.missing_tests(text, known)) == ["2: there is no tests/x/test_a.py"]
+    known = [str(source.path) for source in TESTS]
+    none_of(
+        line
+        for file in DOCUMENTS
+        if file not in HISTORY
+        for line in placed(file, tidy.missing_tests(file.read_text(), known))
+    )
+
+
 def test_every_cited_place_in_a_document_exists() -> None:
     page = f"`{REQUIREMENTS}`"
     assert list(tidy.missing_places(f"{page} says so\n{page}\n# rules 98 and X7")) == [

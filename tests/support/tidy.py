@@ -53,6 +53,7 @@ FAULT: Final = re.compile(r"\bF\d+\b")
 PROMISE_OR_ATTACK: Final = re.compile(r"(?<![-\w])[PAZSRCG]\d{1,2}\b")
 """A promise of `docs/reliability.md`, or a class of attacks of `docs/design/hostile-input.md`."""
 
+TEST_FILE: Final = re.compile(r"(?<=`)(?:[\w-]+/)*test_\w+\.py(?=`)")
 PAGE: Final = re.compile(r"(?<![\w./*-])[\w.][\w./-]*\.md\b")
 """A path of a document; neither an address on the web nor a pattern of names."""
 
@@ -407,6 +408,14 @@ def unknown_promises_or_attacks(text: str, known: set[str]) -> Iterator[str]:
     for line, name in cited(text, PROMISE_OR_ATTACK):
         if name not in known:
             yield f"{line}: there is no promise or class of attacks {name}"
+
+
+def missing_tests(text: str, known: Iterable[str]) -> Iterator[str]:
+    """Yield the cited files of tests that no path of `known` ends with."""
+    ends = [f"/{path}" for path in known]
+    for line, name in cited(text, TEST_FILE):
+        if not any(path.endswith(f"/{name}") for path in ends):
+            yield f"{line}: there is no {name}"
 
 
 def missing_pages(text: str, folder: Path) -> Iterator[str]:
