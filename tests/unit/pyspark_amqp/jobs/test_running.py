@@ -184,7 +184,8 @@ def test_ctrl_c_ends_a_statement_of_duckdb() -> None:
     """At once, though the call of DuckDB's library returns after 12 s."""
     counting = "SELECT count(*) AS count FROM range(100000000000) a"
     begun = time.monotonic()
-    with pytest.raises(typer.Exit) as ended, duckdb_of("report") as engine, interrupted(0.2):
+    with pytest.raises(typer.Exit) as ended, duckdb_of("report") as engine, interrupted(1.0):
+        # on a busy machine, DuckDB begins some tenths of a second later
         engine.made("TABLE", counting)
     assert time.monotonic() - begun < AT_ONCE_S
     assert ended.value.exit_code == 130
