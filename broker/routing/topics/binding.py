@@ -171,10 +171,10 @@ class Bindings:
         return list(found)
 
     def price_max(self) -> i64:
-        """Return what a `matching` costs at most, in evaluations."""
-        if not self.are_selective:
-            return 0
+        """Return what a `matching` costs at most, in evaluations: nothing for keys alone."""
         filters = i64(len(self.gates))
+        if filters == 0:
+            return 0
         return filters + evaluations_in(FREE_STEPS + SHARED_STEPS + filters * SHARE_MIN)
 
     def _pay(self, facts: Facts, gate: FilterGroup) -> None:
