@@ -207,30 +207,30 @@ def test_what_is_no_report(text: str | None, told: str, tmp_path: Path) -> None:
         read_json(file)
 
 
-OTHER_TYPES: Final[list[tuple[list[str | int], object]]] = [
-    (["seconds"], "1"),
-    (["seconds"], True),
-    (["options"], []),
-    (["cases"], {}),
-    (["cases", 0], "one"),
-    (["cases", 0, "name"], 1),
-    (["cases", 0, "clause"], None),
-    (["cases", 0, "verdict"], []),
-    (["cases", 0, "seconds"], None),
-    (["cases", 0, "kind"], 7),
-    (["cases", 0, "died"], "yes"),
-    (["cases", 0, "frames"], "→ one"),
-    (["cases", 0, "frames"], [1]),
-    (["broker"], "Example"),
-    (["broker", "product"], None),
-    (["broker", "properties"], {"a": 1}),
-    (["broker", "capabilities"], [[]]),
+OTHER_TYPES: Final[list[tuple[list[str | int], object, str]]] = [
+    (["seconds"], "1", 'the report: seconds is "1"'),
+    (["seconds"], True, "the report: seconds is true"),
+    (["options"], [], "the report: options is []"),
+    (["cases"], {}, "the report: cases is {}"),
+    (["cases", 0], "one", "a case is no object"),
+    (["cases", 0, "name"], 1, "a case: name is 1"),
+    (["cases", 0, "clause"], None, "a case: clause is null"),
+    (["cases", 0, "verdict"], [], "a case: verdict is []"),
+    (["cases", 0, "seconds"], None, "a case: seconds is null"),
+    (["cases", 0, "kind"], 7, "a case: kind is 7"),
+    (["cases", 0, "died"], "yes", 'a case: died is "yes"'),
+    (["cases", 0, "frames"], "→ one", r'a case: frames is "\u2192 one"'),
+    (["cases", 0, "frames"], [1], "a case: frames has something else than texts"),
+    (["broker"], "Example", 'the report: broker is "Example"'),
+    (["broker", "product"], None, "broker: product is null"),
+    (["broker", "properties"], {"a": 1}, "properties of the broker: a is 1"),
+    (["broker", "capabilities"], [[]], "capabilities has something else than texts"),
 ]
 
 
-@pytest.mark.parametrize(("place", "value"), OTHER_TYPES)
+@pytest.mark.parametrize(("place", "value", "told"), OTHER_TYPES)
 def test_a_report_with_another_type_is_none(
-    place: list[str | int], value: object, tmp_path: Path
+    place: list[str | int], value: object, told: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "report.json"
     write_json(REPORT, file)
@@ -240,8 +240,9 @@ def test_a_report_with_another_type_is_none(
         held = held[name]
     held[place[-1]] = value
     file.write_text(json.dumps(content))
-    with pytest.raises(ReportError, match=r"that --json wrote: [a-z ]+(: \w+)? (is|has) "):
+    with pytest.raises(ReportError, match="it is no report that --json wrote: ") as raised:
         read_json(file)
+    assert str(raised.value).endswith(told)
 
 
 # -- HTML
