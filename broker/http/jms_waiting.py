@@ -16,6 +16,7 @@ from broker.http.limits import (
     JMS_WAITING_MAX,
     JMS_WAITING_PER_USER_MAX,
 )
+from broker.http.user_counts import UserCounts
 from broker.journal import Journal, Waiter
 from broker.links.container import Container
 from broker.links.linkless import LinklessClient
@@ -44,13 +45,13 @@ class Waiting:
     """Counts the requests that wait for messages, in all and by user."""
 
     def __init__(self) -> None:
-        self._counts: Final[dict[str, int]] = {}
+        self._counts: Final = UserCounts()
 
     @contextmanager
     def one(self, user: str) -> Iterator[None]:
         """Count one more request of `user` during the block; JmsProblem if too many wait."""
-        own = self._counts.get(user, 0)
-        if own >= JMS_WAITING_PER_USER_MAX or sum(self._counts.values()) >= JMS_WAITING_MAX:
+        own = self._counts.of(user)
+        if own >= JMS_WAITING_PER_USER_MAX or self._counts.total() >= JMS_WAITING_MAX:
             raise JmsProblem(
                 TOO_MANY,
                 "limit-reached",
@@ -58,13 +59,8 @@ class Waiting:
                 f" {JMS_WAITING_PER_USER_MAX}, and {JMS_WAITING_MAX} of all users",
                 headers=RETRY,
             )
-        self._counts[user] = own + 1
-        try:
+        with self._counts.one(user):
             yield
-        finally:
-            self._counts[user] -= 1
-            if not self._counts[user]:
-                del self._counts[user]
 
 
 class Disconnected(Exception):  # noqa: N818 - an event: there is no client to respond to

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, final
 
 from broker.http.limits import EVENT_STREAMS_MAX, EVENT_STREAMS_PER_USER_MAX
+from broker.http.user_counts import UserCounts
 from broker.links.container import Container
 from broker.management.request import BUSY, Refused
 
@@ -31,13 +31,13 @@ class OpenStreams:
 
     def __init__(self, container: Container) -> None:
         self._container: Final = container
-        self._by_user: Final[Counter[str]] = Counter()
+        self._open: Final = UserCounts()
 
     def check_room(self, user: str) -> None:
         """Raise Refused if there are as many streams as there may be, in all or of `user`."""
-        if self._by_user.total() >= EVENT_STREAMS_MAX:
+        if self._open.total() >= EVENT_STREAMS_MAX:
             raise Refused(BUSY, f"{EVENT_STREAMS_MAX} streams are open; ask again later")
-        if self._by_user[user] >= EVENT_STREAMS_PER_USER_MAX:
+        if self._open.of(user) >= EVENT_STREAMS_PER_USER_MAX:
             text = f"{EVENT_STREAMS_PER_USER_MAX} streams of this user are open"
             raise Refused(BUSY, f"{text}; close one, or ask again later")
 
@@ -55,17 +55,12 @@ class OpenStreams:
         or when the client leaves. While a client does not read, no events are made for it, so
         nothing is kept.
         """
-        self._by_user[user] += 1  # here: a stream that is never begun does not end, either
-        try:
+        with self._open.one(user):  # here: a stream that is never begun does not end, either
             async for event in _paced(new_events, lambda: self._is_running() and may_go_on()):
                 yield event
                 count -= event is not COMMENT
                 if count == 0:
                     return
-        finally:
-            self._by_user[user] -= 1
-            if not self._by_user[user]:
-                del self._by_user[user]
 
     def _is_running(self) -> bool:
         return not self._container.closing
